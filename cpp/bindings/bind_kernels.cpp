@@ -1,0 +1,165 @@
+#include <numeric>
+
+#include "arrays.hpp"
+#include "row_cache.hpp"
+#include "scores.hpp"
+#include "store.hpp"
+
+namespace multimargin::bindings {
+
+namespace {
+
+using namespace nb::literals;
+
+// Ctrl-C during a long prediction.
+class SignalWatcher final : public Watcher {
+  public:
+    Verdict watch(const Progress&, const std::function<void()>&) override {
+        const nb::gil_scoped_acquire gil;
+        if (PyErr_CheckSignals() == 0) return Verdict::go_on;
+        pending = true;
+        return Verdict::interrupted;
+    }
+    bool pending = false;
+};
+
+void check_indices(const std::vector<Index>& indices, Index size) {
+    for (const Index i : indices) {
+        if (i < 0 || i >= size) throw nb::index_error("a row index is out of range");
+    }
+}
+
+template <class T>
+NumpyArray<T> block(const Store& store, const Vector1<std::int64_t>& rows, const Vector1<std::int64_t>& columns) {
+    const std::vector<Index> row_list = indices_of(rows), column_list = indices_of(columns);
+    check_indices(row_list, store.source.size());
+    check_indices(column_list, store.source.size());
+    const std::size_t n_rows = row_list.size(), n_columns = column_list.size();
+    std::vector<T> values(checked_product(static_cast<Index>(n_rows), static_cast<Index>(n_columns)));
+    {
+        const nb::gil_scoped_release released;
+        const auto prepared = store.source.columns<T>(column_list);
+        const std::size_t width = unsigned_index(prepared->n_panels() * simd::panel_width);
+        AlignedVector<T> padded(n_rows * width);
+        prepared->fill(row_list, 0, prepared->n_panels(), padded.data(), static_cast<Index>(width));
+        for (std::size_t r = 0; r < n_rows; ++r) {
+            std::copy_n(padded.data() + r * width, n_columns, values.data() + r * n_columns);
+        }
+    }
+    return to_numpy<T>(std::move(values), {n_rows, n_columns});
+}
+
+NumpyArray<double> diagonal(const Store& store) {
+    std::vector<double> values(unsigned_index(store.source.size()));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = store.source.diagonal(static_cast<Index>(i));
+    const std::size_t n = values.size();
+    return to_numpy<double>(std::move(values), {n});
+}
+
+// The coefficients' nonzero entries, by score.
+Coefficients coefficients_from(const Matrix<double>& beta, std::vector<Index> rows) {
+    const std::size_t n_scores = beta.shape(1);
+    Coefficients coefficients(std::move(rows), static_cast<Index>(n_scores));
+    for (std::size_t i = 0; i < beta.shape(0); ++i) {
+        for (std::size_t c = 0; c < n_scores; ++c) {
+            const double value = beta.data()[i * n_scores + c];
+            if (value != 0.0) coefficients.add(static_cast<Index>(c), static_cast<Index>(i), value);
+        }
+    }
+    return coefficients;
+}
+
+// K(points, rows of the store) beta in float64; points are other data of the same width.
+template <class Z>
+NumpyArray<double> scores(const Store& store, const Vector1<std::int64_t>& rows, const Matrix<double>& beta,
+                          const Matrix<Z>& points, Index n_threads) {
+    std::vector<Index> row_list = indices_of(rows);
+    check_indices(row_list, store.source.size());
+    if (beta.shape(0) != row_list.size()) throw nb::value_error("beta needs one row per row of the store asked for");
+    const Coefficients coefficients = coefficients_from(beta, std::move(row_list));
+    const DenseView view(points.data(), static_cast<Index>(points.shape(0)), static_cast<Index>(points.shape(1)));
+    const std::size_t n = points.shape(0), n_scores = beta.shape(1);
+    std::vector<double> result(n * n_scores);
+    SignalWatcher watcher;
+    {
+        const nb::gil_scoped_release released;
+        std::vector<Index> all(n);
+        std::iota(all.begin(), all.end(), Index{0});
+        const auto columns = store.source.foreign_columns<double>(view, all);
+        const Index ld = columns->n_panels() * simd::panel_width;
+        AlignedVector<double> by_score(checked_product(ld, static_cast<Index>(n_scores)), 0.0);
+        ThreadTeam team(n_threads);
+        Monitor monitor(&watcher, infinity);
+        add_scores(*columns, coefficients, by_score.data(), ld, team, &monitor);
+        for (std::size_t j = 0; j < n; ++j) {
+            for (std::size_t c = 0; c < n_scores; ++c) {
+                result[j * n_scores + c] = by_score[c * unsigned_index(ld) + j];
+            }
+        }
+    }
+    if (watcher.pending) throw nb::python_error();
+    return to_numpy<double>(std::move(result), {n, n_scores});
+}
+
+// The example-level row cache over all examples of a store, as the solvers use it.
+class CachedRows {
+  public:
+    CachedRows(nb::object store, std::size_t budget_bytes)
+        : owner_(std::move(store)), source_(nb::cast<const Store&>(owner_).source) {
+        std::vector<Index> all(unsigned_index(source_.size()));
+        std::iota(all.begin(), all.end(), Index{0});
+        cache_ = std::make_unique<RowCache<float>>(source_.columns<float>(all), budget_bytes, counters_);
+    }
+
+    NumpyArray<float> row(Index i) {
+        check_indices({i}, source_.size());
+        const float* values = cache_->row(i);
+        std::vector<float> copy(values, values + source_.size());
+        const std::size_t n = copy.size();
+        return to_numpy<float>(std::move(copy), {n});
+    }
+
+    Index capacity() const { return cache_->capacity(); }
+    Index rows_computed() const { return counters_.rows_computed; }
+    Index hits() const { return counters_.hits; }
+
+  private:
+    nb::object owner_;
+    const DenseSource& source_;
+    CacheCounters counters_;
+    std::unique_ptr<RowCache<float>> cache_;
+};
+
+}  // namespace
+
+void bind_kernels(nb::module_& module) {
+    nb::enum_<KernelKind>(module, "KernelKind")
+        .value("linear", KernelKind::linear)
+        .value("rbf", KernelKind::rbf)
+        .value("poly", KernelKind::poly)
+        .value("sigmoid", KernelKind::sigmoid)
+        .value("laplacian", KernelKind::laplacian);
+    nb::class_<Kernel>(module, "Kernel")
+        .def(nb::init<>())
+        .def_rw("kind", &Kernel::kind)
+        .def_rw("gamma", &Kernel::gamma)
+        .def_rw("coef0", &Kernel::coef0)
+        .def_rw("degree", &Kernel::degree)
+        .def_rw("offset", &Kernel::offset);
+    nb::class_<Store>(module, "Store")
+        .def(nb::init<const Matrix<float>&, const Kernel&>(), "data"_a.noconvert(), "kernel"_a)
+        .def(nb::init<const Matrix<double>&, const Kernel&>(), "data"_a.noconvert(), "kernel"_a)
+        .def("block_f32", &block<float>, "rows"_a, "columns"_a)
+        .def("block_f64", &block<double>, "rows"_a, "columns"_a)
+        .def("diagonal", &diagonal)
+        .def("scores", &scores<float>, "rows"_a, "beta"_a, "points"_a.noconvert(), "n_threads"_a)
+        .def("scores", &scores<double>, "rows"_a, "beta"_a, "points"_a.noconvert(), "n_threads"_a);
+    nb::class_<CachedRows>(module, "CachedRows")
+        .def(nb::init<nb::object, std::size_t>(), "store"_a, "budget_bytes"_a)
+        .def("row", &CachedRows::row, "i"_a)
+        .def_prop_ro("capacity", &CachedRows::capacity)
+        .def_prop_ro("rows_computed", &CachedRows::rows_computed)
+        .def_prop_ro("hits", &CachedRows::hits);
+}
+
+}  // namespace multimargin::bindings

@@ -1,0 +1,246 @@
+#include "descent.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace multimargin {
+
+namespace {
+
+// The error of a float32 kernel value, relative to the largest value 1.
+constexpr double float32_error = 1e-7;
+
+void add_row(double factor, const float* row, double* out, Index n) {
+    simd::best_table().axpy_f32(factor, row, out, n);
+}
+
+// Keeps those live variables of a block for which keep(t) holds. A list of more than half of them is no
+// faster than the whole block, so that stays whole: looking at a shrunk variable does no harm.
+template <class Keep>
+void keep_live(Block& block, Keep keep) {
+    std::vector<int> live;
+    for (Index t = 0; t < block.n_live(); ++t) {
+        if (keep(t)) live.push_back(static_cast<int>(block.position(t) - block.begin));
+    }
+    if (block.whole && 2 * static_cast<Index>(live.size()) > block.length) return;
+    block.live = std::move(live);
+    block.whole = false;
+}
+
+void add_row(double factor, const double* row, double* out, Index n) {
+    simd::best_table().axpy_f64(factor, row, out, n);
+}
+
+}  // namespace
+
+template <class T>
+Descent<T>::Descent(const Problem& problem, FullState& state, const Options& options, Monitor& monitor, Tally& tally)
+    : problem_(problem),
+      machine_(problem.machine()),
+      state_(state),
+      options_(options),
+      monitor_(monitor),
+      tally_(tally),
+      box_selector_(machine_),
+      example_selector_(machine_),
+      gradient_(unsigned_index(machine_.max_components())),
+      target_(unsigned_index(machine_.max_components())),
+      column_deltas_(unsigned_index(machine_.n_columns())) {
+    for (Index y = 0; y < machine_.n_classes; ++y) {
+        private_square_.emplace_back();
+        weight_.emplace_back();
+        for (const Component& c : machine_.of(y)) {
+            private_square_.back().push_back(c.private_square);
+            weight_.back().push_back(c.weight);
+        }
+    }
+    for (Index e = 0; e < problem.size(); ++e) largest_diagonal_ = std::max(largest_diagonal_, problem.diagonal(e));
+    reload();
+}
+
+template <class T>
+void Descent<T>::reload() {
+    const bool keep_cache = workspace_ != nullptr && all_active();
+    std::vector<Index> all(unsigned_index(problem_.size()));
+    std::iota(all.begin(), all.end(), Index{0});
+    workspace_ = std::make_unique<Workspace>(problem_, state_, std::move(all));
+    if (!keep_cache) {
+        auto columns = problem_.source().template columns<T>(problem_.source_rows(workspace_->members()));
+        cache_ = std::make_unique<RowCache<T>>(std::move(columns), static_cast<std::size_t>(options_.cache_bytes),
+                                               tally_.cache);
+    }
+    since_shrinking_ = 0;
+    tally_.n_active = workspace_->size();
+}
+
+template <class T>
+const T* Descent<T>::row_of(Index position) {
+    return cache_->row(problem_.source_row(workspace_->example(position)));
+}
+
+template <class T>
+bool Descent<T>::by_example() const {
+    const bool whole = options_.solver == SolverKind::whole_example || options_.solver == SolverKind::semi_greedy;
+    return machine_.bound == Bound::simplex || (whole && machine_.structured);
+}
+
+template <class T>
+double Descent<T>::select() {
+    if (by_example()) {
+        example_choice_ = example_selector_.most_violating(*workspace_);
+        return example_choice_.violation;
+    }
+    box_choice_ = options_.solver == SolverKind::smo ? box_selector_.largest_gain(*workspace_)
+                                                     : box_selector_.most_violating(*workspace_);
+    return box_choice_.violation;
+}
+
+template <class T>
+Outcome Descent<T>::run(double target, Index max_iterations) {
+    const Index interval = std::clamp<Index>(problem_.size(), 1, 1000);
+    while (true) {
+        if (monitor_.poll()) return Outcome::stopped;
+        tally_.violation = select();
+        if (tally_.violation <= target) return Outcome::satisfied;
+        if (!tally_.shrunk_before && !all_active() && tally_.violation < 10.0 * target) {
+            tally_.shrunk_before = true;
+            return Outcome::near;
+        }
+        if (max_iterations >= 0 && tally_.iterations >= max_iterations) return Outcome::out_of_steps;
+        if (++since_shrinking_ >= interval) {
+            since_shrinking_ = 0;
+            if (std::is_same_v<T, float> && options_.precision == Precision::automatic && rows_too_coarse()) {
+                return Outcome::imprecise;
+            }
+            if (options_.shrinking) {
+                shrink();
+                continue;  // positions have changed
+            }
+        }
+        if (!step(target, max_iterations)) return monitor_.stopped() ? Outcome::stopped : Outcome::stuck;
+    }
+}
+
+template <class T>
+bool Descent<T>::step(double target, Index max_iterations) {
+    if (options_.solver == SolverKind::semi_greedy && machine_.structured) return sweep(target, max_iterations);
+    ++tally_.iterations;
+    if (options_.solver == SolverKind::whole_example && machine_.structured) {
+        return step_whole_example(example_choice_.position);
+    }
+    return machine_.bound == Bound::simplex ? step_pair_in_example() : step_box_variables();
+}
+
+// Visits every example whose violation was above half of the largest at the last scan, in order, and solves
+// those that still are. One scan serves many steps, at little loss against choosing the worst each time.
+template <class T>
+bool Descent<T>::sweep(double target, Index max_iterations) {
+    const double threshold = std::max(0.5 * example_choice_.violation, 0.5 * target);
+    bool moved = false;
+    for (Index j = 0; j < workspace_->size(); ++j) {
+        const std::size_t i = unsigned_index(j);
+        if (example_selector_.top()[i] - example_selector_.low()[i] < threshold) continue;
+        if (violation_at(j) < threshold) continue;
+        if (monitor_.poll()) return false;
+        if (max_iterations >= 0 && tally_.iterations >= max_iterations) return moved;
+        ++tally_.iterations;
+        ++since_shrinking_;
+        moved = step_whole_example(j) || moved;
+    }
+    return moved;
+}
+
+template <class T>
+bool Descent<T>::move_example(Index position) {
+    const Index n = workspace_->n_components(position);
+    const auto& components = machine_.of(workspace_->class_of(position));
+    std::fill(column_deltas_.begin(), column_deltas_.end(), 0.0);
+    bool changed = false;
+    const Index example = workspace_->example(position);
+    const double cap = workspace_->cap()[position], penalty = problem_.penalty(example);
+    for (Index p = 0; p < n; ++p) {
+        const double old = workspace_->amounts(p)[position];
+        double value = target_[unsigned_index(p)];
+        if (value <= bound_tolerance * penalty) value = 0.0;
+        if (value >= (1.0 - bound_tolerance) * cap) value = cap;
+        if (value == old) continue;
+        changed = true;
+        workspace_->set_amount(position, p, value);
+        machine_.add_to_columns(components[unsigned_index(p)], value - old, column_deltas_.data());
+    }
+    return changed && add_to_scores(position, column_deltas_);
+}
+
+template <class T>
+bool Descent<T>::add_to_scores(Index position, std::span<const double> column_deltas) {
+    const T* row = row_of(position);
+    for (std::size_t c = 0; c < column_deltas.size(); ++c) {
+        if (column_deltas[c] == 0.0) continue;
+        add_row(column_deltas[c], row, workspace_->column(static_cast<Index>(c)), workspace_->size());
+    }
+    return true;
+}
+
+// Float32 rows err by about 1e-7 in each score per unit of coefficient; a quarter of tol is allowed.
+template <class T>
+bool Descent<T>::rows_too_coarse() {
+    scatter();
+    return float32_error * largest_diagonal_ * coefficient_mass(problem_, state_) > 0.25 * options_.tol;
+}
+
+// A variable at a bound whose gradient pushes it there harder than anything violates is left alone.
+template <class T>
+bool Descent<T>::may_shrink(const Block& block, Index t) {
+    const Index j = block.position(t);
+    const double g = workspace_->gradient(block)[t], a = workspace_->amounts(block.p)[j];
+    if (machine_.bound == Bound::simplex) {
+        return a == 0.0 && g < example_selector_.low()[unsigned_index(j)] - tally_.violation;
+    }
+    return (a == 0.0 && g < -tally_.violation) || (a == workspace_->cap()[j] && g > tally_.violation);
+}
+
+// An example of a simplex machine rests when its whole mass sits on one component (or the slack) and no
+// other may move; otherwise its positive components stay live.
+template <class T>
+void Descent<T>::release_resting_examples() {
+    std::vector<int> movable(unsigned_index(workspace_->size()), 0), positive(movable.size(), 0);
+    for (const Block& block : workspace_->blocks()) {
+        for (Index t = 0; t < block.n_live(); ++t) {
+            const std::size_t j = unsigned_index(block.position(t));
+            const bool holds = workspace_->amounts(block.p)[block.position(t)] > 0.0;
+            positive[j] += holds ? 1 : 0;
+            movable[j] += holds ? 0 : 1;
+        }
+    }
+    for (Block& block : workspace_->blocks()) {
+        keep_live(block, [&](Index t) {
+            const std::size_t j = unsigned_index(block.position(t));
+            const bool has_slack = slack_of(workspace_->sum()[j], workspace_->cap()[j]) > 0.0;
+            return movable[j] > 0 || positive[j] + (has_slack ? 1 : 0) > 1;
+        });
+    }
+}
+
+template <class T>
+void Descent<T>::shrink() {
+    for (Block& block : workspace_->blocks()) {
+        keep_live(block, [&](Index t) { return !may_shrink(block, t); });
+    }
+    if (machine_.bound == Bound::simplex) release_resting_examples();
+    std::vector<Index> keep = workspace_->live_positions();
+    // Gathering anew pays when enough examples have come to rest.
+    if (static_cast<Index>(keep.size()) > (workspace_->size() * 4) / 5) return;
+    if (keep.empty()) return;
+    scatter();
+    std::vector<Index> members;
+    for (const Index j : keep) members.push_back(workspace_->example(j));
+    cache_->restrict_to(problem_.source().template columns<T>(problem_.source_rows(members)), keep);
+    workspace_ = std::make_unique<Workspace>(problem_, state_, std::move(members));
+    state_.columns_current = false;
+    tally_.n_active = workspace_->size();
+}
+
+template class Descent<float>;
+template class Descent<double>;
+
+}  // namespace multimargin

@@ -1,0 +1,104 @@
+// Decomposition on an active set: select, step, update scores, shrink. One level, rows from a cache.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "example_problem.hpp"
+#include "monitor.hpp"
+#include "row_cache.hpp"
+#include "selection.hpp"
+#include "workspace.hpp"
+
+namespace multimargin {
+
+struct Options {
+    SolverKind solver = SolverKind::s2do;
+    Precision precision = Precision::automatic;
+    double tol = 1e-3;
+    Index max_iter = -1;
+    double max_time = infinity;
+    bool shrinking = true;
+    double cache_bytes = 2e8;
+    Index n_threads = 1;
+    double extra_tol = 0.0;    // after tol is reached go on to this violation (0: do not) ...
+    Index extra_steps = 0;     // ... for at most this many steps
+};
+
+// What survives a change of precision and is seen by the monitor.
+struct Tally {
+    Index iterations = 0;
+    double violation = infinity;
+    double dual = 0.0;
+    double primal = infinity;
+    Index n_active = 0;
+    Index n_support = 0;
+    bool shrunk_before = false;
+    CacheCounters cache;
+};
+
+enum class Outcome {
+    satisfied,      // the active examples meet the tolerance
+    near,           // close to it for the first time: worth bringing the shrunk ones back
+    imprecise,      // rows in float32 no longer carry the tolerance
+    stuck,          // a step changed nothing
+    out_of_steps,
+    stopped         // by the monitor
+};
+
+template <class T>
+class Descent {
+  public:
+    Descent(const Problem& problem, FullState& state, const Options& options, Monitor& monitor, Tally& tally);
+
+    // Iterates until the active examples violate by at most target, or something else ends it.
+    Outcome run(double target, Index max_iterations);
+
+    // Writes the active examples' variables and scores back; those of the others stay as they were.
+    void scatter() { workspace_->scatter(state_); }
+
+    // All examples again, with the scores that the full state has now.
+    void reload();
+
+    bool all_active() const { return workspace_->size() == problem_.size(); }
+    std::span<const Index> members() const { return workspace_->members(); }
+
+  private:
+    double select();
+    bool by_example() const;
+    bool step(double target, Index max_iterations);
+    bool step_box_variables();
+    bool step_pair_in_example();
+    bool step_whole_example(Index position);
+    bool sweep(double target, Index max_iterations);
+    double violation_at(Index position);
+    // Sets one example's variables from `target_` and brings all scores up to date; true if anything changed.
+    bool move_example(Index position);
+    bool add_to_scores(Index position, std::span<const double> column_deltas);
+    const T* row_of(Index position);
+    void shrink();
+    bool may_shrink(const Block& block, Index t);
+    void release_resting_examples();
+    bool rows_too_coarse();
+
+    const Problem& problem_;
+    const Machine& machine_;
+    FullState& state_;
+    const Options& options_;
+    Monitor& monitor_;
+    Tally& tally_;
+    std::unique_ptr<Workspace> workspace_;
+    std::unique_ptr<RowCache<T>> cache_;
+    BoxSelector box_selector_;
+    ExampleSelector example_selector_;
+    BoxSelection box_choice_;
+    ExampleSelection example_choice_;
+    ExampleScratch scratch_;
+    std::vector<double> gradient_, target_, column_deltas_;
+    std::vector<std::vector<double>> private_square_, weight_;  // by class, for the example problem
+    double largest_diagonal_ = 0.0;
+    Index since_shrinking_ = 0;
+};
+
+}  // namespace multimargin

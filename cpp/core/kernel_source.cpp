@@ -1,0 +1,125 @@
+#include "kernel_source.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace multimargin {
+
+namespace {
+
+using simd::panel_width;
+
+template <class T>
+void gather_row(const DenseView& data, const std::vector<double>& centre, Index i, T* out, Index stride) {
+    const Index n = data.columns();
+    for (Index k = 0; k < n; ++k) out[k * stride] = static_cast<T>(data.at(i, k) - centre[unsigned_index(k)]);
+}
+
+template <class T>
+void run_tile(const simd::Table& table, const simd::Tile<T>& tile, const simd::Evaluation& evaluation) {
+    if constexpr (std::is_same_v<T, float>) {
+        table.tile_f32(tile, evaluation);
+    } else {
+        table.tile_f64(tile, evaluation);
+    }
+}
+
+template <class T>
+class DenseColumns final : public KernelColumns<T> {
+  public:
+    DenseColumns(const DenseSource& source, const DenseView& data, std::span<const Index> columns)
+        : KernelColumns<T>(static_cast<Index>(columns.size())),
+          source_(source),
+          evaluation_(source.kernel().evaluation()),
+          n_features_(data.columns()),
+          panels_(checked_product(this->n_panels() * panel_width, std::max<Index>(n_features_, 1))) {
+        for (Index j = 0; j < this->size(); ++j) {
+            T* first = panel(j / panel_width) + j % panel_width;
+            gather_row(data, source.centre(), columns[unsigned_index(j)], first, panel_width);
+        }
+    }
+
+    void fill(std::span<const Index> rows, Index first_panel, Index n_panels, T* out, Index ld) const override {
+        const Index n_rows = static_cast<Index>(rows.size());
+        AlignedVector<T> gathered(checked_product(n_rows, n_features_));
+        for (Index r = 0; r < n_rows; ++r) {
+            gather_row(source_.data(), source_.centre(), rows[unsigned_index(r)],
+                       gathered.data() + r * n_features_, 1);
+        }
+        for (Index p = 0; p < n_panels; ++p) {
+            const simd::Tile<T> tile{gathered.data(), n_rows, n_features_, panel(first_panel + p),
+                                     out + p * panel_width, ld};
+            run_tile(source_.table(), tile, evaluation_);
+        }
+    }
+
+  private:
+    T* panel(Index p) { return panels_.data() + p * panel_width * n_features_; }
+    const T* panel(Index p) const { return panels_.data() + p * panel_width * n_features_; }
+
+    const DenseSource& source_;
+    simd::Evaluation evaluation_;
+    Index n_features_;
+    AlignedVector<T> panels_;
+};
+
+std::vector<double> column_means(const DenseView& data) {
+    std::vector<double> mean(unsigned_index(data.columns()), 0.0);
+    for (Index i = 0; i < data.rows(); ++i) {
+        for (Index k = 0; k < data.columns(); ++k) mean[unsigned_index(k)] += data.at(i, k);
+    }
+    for (double& m : mean) m /= static_cast<double>(std::max<Index>(data.rows(), 1));
+    return mean;
+}
+
+}  // namespace
+
+simd::Evaluation Kernel::evaluation() const {
+    using simd::Form;
+    using simd::Transform;
+    switch (kind) {
+        case KernelKind::linear: return {Form::dot, Transform::identity, 1.0, 0.0, offset, 0};
+        case KernelKind::rbf: return {Form::squared_difference, Transform::exponential, -gamma, 0.0, offset, 0};
+        case KernelKind::poly: return {Form::dot, Transform::power, gamma, coef0, offset, degree};
+        case KernelKind::sigmoid: return {Form::dot, Transform::hyperbolic_tangent, gamma, coef0, offset, 0};
+        case KernelKind::laplacian: return {Form::absolute_difference, Transform::exponential, -gamma, 0.0, offset, 0};
+    }
+    throw std::logic_error("unknown kernel kind");
+}
+
+DenseSource::DenseSource(DenseView data, Kernel kernel, const simd::Table& table)
+    : data_(data),
+      kernel_(kernel),
+      table_(table),
+      centre_(kernel.shift_invariant() ? column_means(data) : std::vector<double>(unsigned_index(data.columns()))) {}
+
+double DenseSource::diagonal(Index i) const {
+    if (kernel_.shift_invariant()) return 1.0 + kernel_.offset;
+    const Index n = data_.columns();
+    double s = 0.0;
+    for (Index k = 0; k < n; ++k) s += data_.at(i, k) * data_.at(i, k);
+    switch (kernel_.kind) {
+        case KernelKind::poly: return std::pow(kernel_.gamma * s + kernel_.coef0, kernel_.degree) + kernel_.offset;
+        case KernelKind::sigmoid: return std::tanh(kernel_.gamma * s + kernel_.coef0) + kernel_.offset;
+        default: return s + kernel_.offset;
+    }
+}
+
+template <class T>
+std::unique_ptr<KernelColumns<T>> DenseSource::foreign_columns(DenseView data, std::span<const Index> columns) const {
+    if (data.columns() != data_.columns()) throw std::invalid_argument("the widths of the two data sets differ");
+    return std::make_unique<DenseColumns<T>>(*this, data, columns);
+}
+
+template std::unique_ptr<KernelColumns<float>> DenseSource::foreign_columns(DenseView, std::span<const Index>) const;
+template std::unique_ptr<KernelColumns<double>> DenseSource::foreign_columns(DenseView, std::span<const Index>) const;
+
+std::unique_ptr<KernelColumns<float>> DenseSource::columns_f32(std::span<const Index> columns) const {
+    return foreign_columns<float>(data_, columns);
+}
+
+std::unique_ptr<KernelColumns<double>> DenseSource::columns_f64(std::span<const Index> columns) const {
+    return foreign_columns<double>(data_, columns);
+}
+
+}  // namespace multimargin

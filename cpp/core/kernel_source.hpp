@@ -1,0 +1,104 @@
+// Where kernel values come from: data and a kernel function, behind blocks of values.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "simd/table.hpp"
+#include "types.hpp"
+
+namespace multimargin {
+
+struct Kernel {
+    KernelKind kind = KernelKind::rbf;
+    double gamma = 1.0;
+    double coef0 = 0.0;
+    int degree = 3;
+    double offset = 0.0;  // added to every value: 1 for the regularised bias, HL02 (10)
+
+    // Whether k(x + s, z + s) = k(x, z), so that data may be centred before rounding to float32.
+    bool shift_invariant() const { return kind == KernelKind::rbf || kind == KernelKind::laplacian; }
+    simd::Evaluation evaluation() const;
+};
+
+// Rows of numbers in float32 or float64, row-major; does not own them.
+class DenseView {
+  public:
+    DenseView(const float* data, Index rows, Index columns) : f32_(data), rows_(rows), columns_(columns) {}
+    DenseView(const double* data, Index rows, Index columns) : f64_(data), rows_(rows), columns_(columns) {}
+    Index rows() const { return rows_; }
+    Index columns() const { return columns_; }
+    double at(Index i, Index k) const {
+        return f32_ != nullptr ? static_cast<double>(f32_[i * columns_ + k]) : f64_[i * columns_ + k];
+    }
+    bool is_float32() const { return f32_ != nullptr; }
+
+  private:
+    const float* f32_ = nullptr;
+    const double* f64_ = nullptr;
+    Index rows_;
+    Index columns_;
+};
+
+// A fixed set of columns, prepared once, against which blocks of rows are evaluated.
+template <class T>
+class KernelColumns {
+  public:
+    virtual ~KernelColumns() = default;
+    Index size() const { return size_; }
+    Index n_panels() const { return (size_ + simd::panel_width - 1) / simd::panel_width; }
+    // out[r * ld + j] = k(row r, column 64 * first_panel + j). Values beyond the last column are meaningless.
+    virtual void fill(std::span<const Index> rows, Index first_panel, Index n_panels, T* out, Index ld) const = 0;
+
+  protected:
+    explicit KernelColumns(Index size) : size_(size) {}
+
+  private:
+    Index size_;
+};
+
+// Data and kernel. Other kinds of data (sparse, precomputed, a callable) are other sources.
+class KernelSource {
+  public:
+    virtual ~KernelSource() = default;
+    virtual Index size() const = 0;
+    virtual double diagonal(Index i) const = 0;
+    virtual std::unique_ptr<KernelColumns<float>> columns_f32(std::span<const Index> columns) const = 0;
+    virtual std::unique_ptr<KernelColumns<double>> columns_f64(std::span<const Index> columns) const = 0;
+
+    template <class T>
+    std::unique_ptr<KernelColumns<T>> columns(std::span<const Index> chosen) const {
+        if constexpr (std::is_same_v<T, float>) {
+            return columns_f32(chosen);
+        } else {
+            return columns_f64(chosen);
+        }
+    }
+};
+
+class DenseSource final : public KernelSource {
+  public:
+    DenseSource(DenseView data, Kernel kernel, const simd::Table& table = simd::best_table());
+    Index size() const override { return data_.rows(); }
+    double diagonal(Index i) const override;
+    std::unique_ptr<KernelColumns<float>> columns_f32(std::span<const Index> columns) const override;
+    std::unique_ptr<KernelColumns<double>> columns_f64(std::span<const Index> columns) const override;
+
+    // Columns from other data of the same width: prediction.
+    template <class T>
+    std::unique_ptr<KernelColumns<T>> foreign_columns(DenseView data, std::span<const Index> columns) const;
+
+    const DenseView& data() const { return data_; }
+    const Kernel& kernel() const { return kernel_; }
+    const simd::Table& table() const { return table_; }
+    const std::vector<double>& centre() const { return centre_; }
+
+  private:
+    DenseView data_;
+    Kernel kernel_;
+    const simd::Table& table_;
+    std::vector<double> centre_;
+};
+
+}  // namespace multimargin

@@ -1,0 +1,53 @@
+// Threads that live for one call: no process-wide pool, so nothing to break after a fork.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "types.hpp"
+
+namespace multimargin {
+
+// Runs numbered tasks on several threads. Which thread runs a task never changes its result:
+// every task writes its own output, and reductions over tasks are done by the caller in order.
+class ThreadTeam {
+  public:
+    explicit ThreadTeam(Index n_threads) : n_threads_(n_threads < 1 ? 1 : n_threads) {}
+    ThreadTeam(const ThreadTeam&) = delete;
+    ThreadTeam& operator=(const ThreadTeam&) = delete;
+    ~ThreadTeam();
+
+    using Task = std::function<void(Index task)>;
+
+    // Runs task 0..n_tasks-1; the calling thread works too. A task that must not go on returns at once.
+    // An exception of a task is rethrown here after all threads have come to rest.
+    void run(Index n_tasks, const Task& task);
+
+    Index n_threads() const { return n_threads_; }
+
+  private:
+    void start_workers();
+    void worker_loop();
+    void take_tasks();
+    void remember_failure();
+
+    Index n_threads_;
+    std::vector<std::thread> workers_;
+    std::mutex mutex_;
+    std::condition_variable wake_, rest_;
+    const Task* task_ = nullptr;
+    std::atomic<Index> next_{0};
+    std::atomic<bool> failed_{false};
+    Index n_tasks_ = 0;
+    Index busy_ = 0;
+    std::size_t generation_ = 0;
+    bool closing_ = false;
+    std::exception_ptr failure_;
+};
+
+}  // namespace multimargin

@@ -1,0 +1,99 @@
+// The vector code behind plain functions: one table per instruction set, the best one chosen at run time.
+// Nothing here includes a standard template, so that code compiled for a newer
+// instruction set can never be merged by the linker into code for an older one.
+#pragma once
+
+namespace multimargin::simd {
+
+using Size = long long;
+
+// Columns are packed in panels of this many, feature by feature, for every instruction set.
+inline constexpr Size panel_width = 64;
+
+enum class Form { dot, squared_difference, absolute_difference };
+enum class Transform { identity, exponential, power, hyperbolic_tangent };
+
+// value = transform(scale * form(x, z) + shift) + offset
+struct Evaluation {
+    Form form;
+    Transform transform;
+    double scale;
+    double shift;
+    double offset;
+    int degree;
+};
+
+template <class T>
+struct Tile {
+    const T* rows;   // n_rows x n_features, row-major
+    Size n_rows;
+    Size n_features;
+    const T* panel;  // n_features x panel_width
+    T* out;          // n_rows x panel_width, leading dimension ld
+    Size ld;
+};
+
+// One margin component of one class over a range of examples: what its gradient needs.
+struct GradientBlock {
+    double target;
+    double value1, value2, row_sum;
+    const double* score1;
+    const double* score2;  // null when the component has one class only
+    const double* mean;    // null when scores are not projected
+    const double* amount;  // a, or its sum over the example, for the squared hinge; null for the hinge
+    const double* ridge;   // 1/(2 C_i), with amount
+    Size n;
+};
+
+struct BoxBlock {
+    const double* gradient;
+    const double* amount;
+    const double* cap;
+    Size n;
+};
+
+// Second-order gain of a pair (first variable fixed) over a block. DGI11 A.1
+struct GainBlock {
+    BoxBlock box;
+    const double* diagonal;  // k_jj
+    const double* ridge;     // 1/(2 C_j), or null
+    double coupling;         // M between the first variable's component and this block's
+    double self_coupling;    // M of this block's component with itself
+    double first_gradient;
+    double first_curvature;
+};
+
+struct Table {
+    const char* name;
+    void (*tile_f32)(const Tile<float>&, const Evaluation&);
+    void (*tile_f64)(const Tile<double>&, const Evaluation&);
+    // out[0..64) += sum_e values[e] * tile[positions[e]][0..64)
+    void (*accumulate_f32)(const float* tile, Size ld, const int* positions, const double* values, Size n, double* out);
+    void (*accumulate_f64)(const double* tile, Size ld, const int* positions, const double* values, Size n,
+                           double* out);
+    void (*axpy_f32)(double factor, const float* row, double* out, Size n);
+    void (*axpy_f64)(double factor, const double* row, double* out, Size n);
+    void (*gradient)(const GradientBlock&, double* out);
+    double (*box_violation)(const BoxBlock&);  // the largest one, at least 0
+    double (*box_gain)(const BoxBlock&, const double* diagonal, const double* ridge, double self_coupling);
+    // top = max(top, g);  low = min(low, g) where a > 0. HL02 (19)
+    void (*simplex_bounds)(const double* gradient, const double* amount, double* top, double* low, Size n);
+    double (*pair_gain_f32)(const GainBlock&, const float* row);
+    double (*pair_gain_f64)(const GainBlock&, const double* row);
+};
+
+const Table& scalar_table();
+const Table& best_table();
+// The tables this machine can run, scalar first; null beyond the last.
+const Table* available_table(int i);
+
+// Scalar forms of the two selection rules; the blocks above take their maximum.
+inline double box_violation_of(double g, double a, double cap) {
+    const double rise = a < cap && g > 0 ? g : 0.0;
+    const double fall = a > 0 && g < 0 ? -g : 0.0;
+    return rise > fall ? rise : fall;
+}
+
+double pair_gain_of(const GainBlock& block, Size j, double kernel_value);
+
+}  // namespace multimargin::simd

@@ -1,0 +1,222 @@
+#include "solve.hpp"
+
+#include <algorithm>
+
+namespace multimargin {
+
+namespace {
+
+// The descent aims below tol, so that the exact look at all examples finds tol met.
+constexpr double aim = 0.9;
+// So often may the exact look find the active examples worse than the descent believed.
+constexpr int patience = 5;
+
+enum class Reached { yes, imprecise, stalled, out_of_steps, stopped };
+
+class Solve {
+  public:
+    Solve(const Problem& problem, FullState& state, const Options& options, Watcher* watcher)
+        : problem_(problem),
+          state_(state),
+          options_(options),
+          team_(options.n_threads),
+          monitor_(watcher, options.max_time),
+          float64_rows_(options.precision == Precision::float64) {
+        monitor_.describe([this] { return progress(); });
+        monitor_.synchronize([this] { synchronize_(); });
+    }
+
+    Report run() {
+        make_feasible(problem_, state_);
+        const StopReason reason = start() ? iterate() : monitor_.reason();
+        synchronize_ = [] {};
+        if (reason == StopReason::max_time || reason == StopReason::max_iter) last_look();
+        return report(reason);
+    }
+
+  private:
+    Progress progress() {
+        if (monitor_.wants_detail()) {
+            synchronize_();
+            // The scores of shrunk examples are those of the moment they came to rest: an estimate.
+            const Summary summary = summarize(problem_, state_);
+            tally_.primal = summary.primal;
+            tally_.n_support = summary.n_support;
+        }
+        Progress p;
+        p.iteration = tally_.iterations;
+        p.violation = tally_.violation;
+        p.dual = tally_.dual;
+        p.primal = tally_.primal;
+        p.n_active = tally_.n_active;
+        p.n_support = tally_.n_support;
+        p.kernel_rows = tally_.cache.rows_computed;
+        p.cache_hits = tally_.cache.hits;
+        return p;
+    }
+
+    // Scores and objectives of the starting point.
+    bool start() {
+        const bool zero = std::all_of(state_.amounts.begin(), state_.amounts.end(), [](double a) { return a == 0.0; });
+        if (zero) {
+            std::fill(state_.columns.begin(), state_.columns.end(), 0.0);
+            state_.columns_current = true;
+        } else if (!refresh_columns(problem_, state_, team_, &monitor_)) {
+            state_.columns_current = false;
+            return false;
+        }
+        note(summarize(problem_, state_));
+        return true;
+    }
+
+    void note(const Summary& summary) {
+        tally_.violation = summary.violation;
+        tally_.dual = summary.dual;
+        tally_.primal = summary.primal;
+        tally_.n_support = summary.n_support;
+        keep_time_for_last_look();
+    }
+
+    StopReason iterate() {
+        Reached reached = Reached::imprecise;
+        if (!float64_rows_) {
+            Descent<float> descent(problem_, state_, options_, monitor_, tally_);
+            reached = reach(descent, options_.tol, options_.max_iter);
+        }
+        if (reached == Reached::imprecise) {
+            float64_rows_ = true;
+            Descent<double> descent(problem_, state_, options_, monitor_, tally_);
+            reached = reach(descent, options_.tol, options_.max_iter);
+            if (reached == Reached::yes && options_.extra_tol > 0.0) reached = go_beyond(descent);
+        }
+        switch (reached) {
+            case Reached::yes: return StopReason::converged;
+            case Reached::out_of_steps: return StopReason::max_iter;
+            case Reached::stopped: return monitor_.reason();
+            default: return StopReason::stalled;
+        }
+    }
+
+    // tol is met; a small problem is taken further, as far as a number of steps brings it.
+    Reached go_beyond(Descent<double>& descent) {
+        Index limit = tally_.iterations + options_.extra_steps;
+        if (options_.max_iter >= 0) limit = std::min(limit, options_.max_iter);
+        const Reached reached = reach(descent, options_.extra_tol, limit);
+        if (reached == Reached::stopped) return reached;
+        if (reached == Reached::out_of_steps && !look(descent)) return Reached::stopped;
+        return tally_.violation <= options_.tol ? Reached::yes : reach(descent, options_.tol, options_.max_iter);
+    }
+
+    // Descends until the exact look at all examples confirms tol.
+    template <class T>
+    Reached reach(Descent<T>& descent, double tol, Index limit) {
+        double best_seen = infinity;
+        int disappointments = 0;
+        synchronize_ = [&descent] { descent.scatter(); };
+        while (true) {
+            const Outcome outcome = descent.run(aim * tol, limit);
+            descent.scatter();
+            state_.columns_current = false;
+            if (outcome == Outcome::stopped) return Reached::stopped;
+            if (outcome == Outcome::out_of_steps) return Reached::out_of_steps;
+            if (!look(descent)) return Reached::stopped;
+            if (tally_.violation <= tol) return Reached::yes;
+            if (outcome == Outcome::imprecise) return Reached::imprecise;
+            if (outcome == Outcome::near || active_violation_ <= tol) continue;  // only shrunk examples violate
+            if (std::is_same_v<T, float> && options_.precision == Precision::automatic) return Reached::imprecise;
+            disappointments = active_violation_ < 0.5 * best_seen ? 0 : disappointments + 1;
+            best_seen = std::min(best_seen, active_violation_);
+            if (disappointments > patience) return Reached::stalled;
+        }
+    }
+
+    // All scores anew in float64: brings shrunk examples back and shows the true violation.
+    template <class T>
+    bool look(Descent<T>& descent) {
+        synchronize_ = [] {};  // the full state is current until the descent goes on
+        if (!refresh_columns(problem_, state_, team_, &monitor_)) return false;
+        note(summarize(problem_, state_));
+        active_violation_ = violation_of(descent.members());
+        descent.reload();
+        synchronize_ = [&descent] { descent.scatter(); };
+        return true;
+    }
+
+    double violation_of(std::span<const Index> examples) const {
+        std::vector<double> gradient(unsigned_index(problem_.machine().max_components())), a(gradient.size());
+        double largest = 0.0;
+        for (const Index e : examples) {
+            const std::size_t n = problem_.machine().of(problem_.class_of(e)).size();
+            gradient_of(problem_, state_, e, gradient);
+            for (std::size_t p = 0; p < n; ++p) a[p] = state_.amount(static_cast<Index>(p), e);
+            largest = std::max(largest, example_violation(problem_.machine().bound, {gradient.data(), n},
+                                                          {a.data(), n}, problem_.cap(e)));
+        }
+        return largest;
+    }
+
+    // What the exact look would take now; max_time keeps that back unless it is most of the time allowed.
+    void keep_time_for_last_look() {
+        if (!(options_.max_time < infinity)) return;
+        const double estimate = seconds_of_look();
+        monitor_.reserve(estimate < 0.5 * options_.max_time ? estimate : 0.0);
+    }
+
+    double seconds_of_look() {
+        std::vector<Index> rows;
+        for (Index e = 0; e < std::min<Index>(problem_.size(), 64); ++e) rows.push_back(problem_.source_row(e));
+        const auto columns = problem_.source().columns<double>(rows);
+        AlignedVector<double> tile(rows.size() * unsigned_index(simd::panel_width));
+        const double before = monitor_.seconds();
+        columns->fill(rows, 0, 1, tile.data(), simd::panel_width);
+        const double panel = monitor_.seconds() - before;
+        const double n_panels = static_cast<double>(problem_.size()) / static_cast<double>(simd::panel_width) + 1.0;
+        const double n_rows = static_cast<double>(std::max<Index>(tally_.n_support, problem_.size() / 4));
+        return 1.5 * panel * n_panels * n_rows / static_cast<double>(rows.size());
+    }
+
+    // After max_iter or max_time: the numbers of the iterate reached, in the time kept back.
+    void last_look() {
+        Monitor short_monitor(nullptr, std::max(0.0, options_.max_time + 0.03 - monitor_.seconds()));
+        if (state_.columns_current || refresh_columns(problem_, state_, team_, &short_monitor)) {
+            note(summarize(problem_, state_));
+        }
+    }
+
+    Report report(StopReason reason) const {
+        Report r;
+        // A deadline that passes after tol was met changes nothing.
+        const bool met = state_.columns_current && tally_.violation <= options_.tol;
+        const bool by_limit = reason == StopReason::max_iter || reason == StopReason::max_time;
+        r.stop_reason = met && by_limit ? StopReason::converged : reason;
+        r.iterations = tally_.iterations;
+        r.seconds = monitor_.seconds();
+        r.violation = tally_.violation;
+        r.dual = tally_.dual;
+        r.primal = state_.columns_current ? tally_.primal : infinity;
+        r.n_support = tally_.n_support;
+        r.kernel_rows = tally_.cache.rows_computed;
+        r.cache_hits = tally_.cache.hits;
+        r.verified = state_.columns_current;
+        r.float64_rows = float64_rows_;
+        return r;
+    }
+
+    const Problem& problem_;
+    FullState& state_;
+    const Options& options_;
+    ThreadTeam team_;
+    Monitor monitor_;
+    Tally tally_;
+    std::function<void()> synchronize_ = [] {};
+    bool float64_rows_;
+    double active_violation_ = infinity;
+};
+
+}  // namespace
+
+Report solve(const Problem& problem, FullState& state, const Options& options, Watcher* watcher) {
+    return Solve(problem, state, options, watcher).run();
+}
+
+}  // namespace multimargin

@@ -1,0 +1,64 @@
+// The words that every part of the core shares: index type, choices, aligned memory.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+namespace multimargin {
+
+using Index = std::ptrdiff_t;
+
+enum class KernelKind { linear, rbf, poly, sigmoid, laplacian };
+enum class Bound { box, simplex };
+enum class Loss { hinge, squared_hinge };
+enum class SolverKind { smo, s2do, whole_example, semi_greedy };
+enum class Precision { automatic, float32, float64 };
+enum class StopReason { converged, max_iter, max_time, stalled, interrupted, callback };
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// LIBSVM's floor for a curvature that is not positive (indefinite kernels, duplicates).
+inline constexpr double curvature_floor = 1e-12;
+
+// A dual variable (or a slack) within this share of C of a bound counts as at it.
+inline constexpr double bound_tolerance = 1e-12;
+
+inline constexpr std::size_t alignment = 64;
+
+template <class T>
+struct AlignedAllocator {
+    using value_type = T;
+    AlignedAllocator() noexcept = default;
+    template <class U>
+    explicit AlignedAllocator(const AlignedAllocator<U>&) noexcept {}
+    T* allocate(std::size_t n) {
+        if (n > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_alloc();
+        return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{alignment}));
+    }
+    void deallocate(T* p, std::size_t) noexcept {
+        ::operator delete(p, std::align_val_t{alignment});
+    }
+    template <class U>
+    bool operator==(const AlignedAllocator<U>&) const noexcept {
+        return true;
+    }
+};
+
+template <class T>
+using AlignedVector = std::vector<T, AlignedAllocator<T>>;
+
+// The product of two sizes, refused when it does not fit.
+inline std::size_t checked_product(Index a, Index b) {
+    if (a < 0 || b < 0) throw std::invalid_argument("a size is negative");
+    if (a != 0 && b > std::numeric_limits<Index>::max() / a) throw std::bad_alloc();
+    return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
+}
+
+inline std::size_t unsigned_index(Index i) { return static_cast<std::size_t>(i); }
+
+inline Index round_up(Index n, Index multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+}  // namespace multimargin

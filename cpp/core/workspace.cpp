@@ -1,0 +1,124 @@
+#include "workspace.hpp"
+
+#include <algorithm>
+
+namespace multimargin {
+
+Workspace::Workspace(const Problem& problem, const FullState& state, std::vector<Index> members)
+    : problem_(&problem),
+      members_(std::move(members)),
+      ld_(round_up(std::max<Index>(size(), 1), simd::panel_width)),
+      columns_(checked_product(problem.machine().n_columns(), ld_), 0.0),
+      amounts_(checked_product(problem.machine().max_components(), ld_), 0.0),
+      gradients_(amounts_.size(), 0.0),
+      cap_(unsigned_index(ld_), 0.0),
+      ridge_(unsigned_index(ld_), 0.0),
+      diagonal_(unsigned_index(ld_), 0.0),
+      sum_(unsigned_index(ld_), 0.0) {
+    const Machine& machine = problem.machine();
+    for (Index j = 0; j < size(); ++j) {
+        const Index e = example(j);
+        for (Index c = 0; c < machine.n_columns(); ++c) column(c)[j] = state.column(c, e);
+        for (Index p = 0; p < machine.max_components(); ++p) {
+            amounts(p)[j] = state.amount(p, e);
+            sum_[unsigned_index(j)] += state.amount(p, e);
+        }
+        cap_[unsigned_index(j)] = problem.cap(e);
+        ridge_[unsigned_index(j)] = problem.ridge(e);
+        diagonal_[unsigned_index(j)] = problem.diagonal(e);
+    }
+    make_blocks();
+}
+
+void Workspace::make_blocks() {
+    const Machine& machine = problem_->machine();
+    Index begin = 0;
+    for (Index y = 0; y < machine.n_classes; ++y) {
+        Index end = begin;
+        while (end < size() && class_of(end) == y) ++end;
+        first_block_.push_back(static_cast<Index>(blocks_.size()));
+        const auto& components = machine.of(y);
+        for (std::size_t p = 0; p < components.size() && end > begin; ++p) {
+            blocks_.push_back({y, static_cast<Index>(p), &components[p], begin, end - begin, true, {}});
+        }
+        begin = end;
+    }
+    first_block_.push_back(static_cast<Index>(blocks_.size()));
+}
+
+void Workspace::scatter(FullState& state) const {
+    const Machine& machine = problem_->machine();
+    for (Index j = 0; j < size(); ++j) {
+        const std::size_t e = unsigned_index(example(j));
+        for (Index c = 0; c < machine.n_columns(); ++c) {
+            state.columns[unsigned_index(c * state.ld) + e] = columns_[unsigned_index(c * ld_ + j)];
+        }
+        for (Index p = 0; p < machine.max_components(); ++p) {
+            state.amounts[unsigned_index(p * state.ld) + e] = amounts_[unsigned_index(p * ld_ + j)];
+        }
+    }
+}
+
+const double* Workspace::live_values(const Block& block, const double* values, std::vector<double>& buffer) const {
+    if (values == nullptr) return nullptr;
+    if (block.whole) return values + block.begin;
+    buffer.resize(block.live.size());
+    for (std::size_t t = 0; t < block.live.size(); ++t) buffer[t] = values[block.begin + block.live[t]];
+    return buffer.data();
+}
+
+void Workspace::compute_gradient(const Block& block) {
+    const Machine& machine = problem_->machine();
+    const Component& c = *block.component;
+    const bool simplex = machine.bound == Bound::simplex;
+    const double* penalised = ridge() == nullptr ? nullptr : (simplex ? sum() : amounts(block.p));
+    const simd::GradientBlock request{
+        c.target,
+        c.value1,
+        c.value2,
+        c.row_sum(),
+        live_values(block, column(c.class1), buffer1_),
+        c.class2 >= 0 ? live_values(block, column(c.class2), buffer2_) : nullptr,
+        machine.sum_to_zero ? live_values(block, column(machine.n_classes), buffer3_) : nullptr,
+        live_values(block, penalised, buffer4_),
+        live_values(block, ridge(), buffer5_),
+        block.n_live()};
+    simd::best_table().gradient(request, gradient(block));
+}
+
+void Workspace::gradient_at(Index position, std::span<double> gradient) {
+    const Machine& machine = problem_->machine();
+    const auto& components = machine.of(class_of(position));
+    const double mean = machine.sum_to_zero ? column(machine.n_classes)[position] : 0.0;
+    const bool simplex = machine.bound == Bound::simplex;
+    const double ridge = ridge_[unsigned_index(position)];
+    for (std::size_t p = 0; p < components.size(); ++p) {
+        const Component& c = components[p];
+        double margin = c.value1 * column(c.class1)[position] - c.row_sum() * mean;
+        if (c.class2 >= 0) margin += c.value2 * column(c.class2)[position];
+        const double a = simplex ? sum_[unsigned_index(position)] : amounts(static_cast<Index>(p))[position];
+        gradient[p] = c.target - margin - ridge * a;
+    }
+}
+
+void Workspace::set_amount(Index position, Index p, double value) {
+    double& a = amounts(p)[position];
+    a = value;
+    double total = 0.0;
+    for (Index q = 0; q < n_components(position); ++q) total += amounts(q)[position];
+    sum_[unsigned_index(position)] = total;
+}
+
+std::vector<Index> Workspace::live_positions() const {
+    std::vector<char> live(unsigned_index(size()), 0);
+    for (const Block& block : blocks_) {
+        for (Index t = 0; t < block.n_live(); ++t) live[unsigned_index(block.position(t))] = 1;
+    }
+    std::vector<Index> positions;
+    for (Index j = 0; j < size(); ++j) {
+        if (live[unsigned_index(j)] != 0) positions.push_back(j);
+    }
+    return positions;
+}
+
+}  // namespace multimargin

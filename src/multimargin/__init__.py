@@ -1,0 +1,20 @@
+"""Exact kernel support vector machines for many classes, each with a proof of optimality."""
+
+from multimargin._core import __version__
+from multimargin.certificate import Certificate
+from multimargin.estimators import SVC
+from multimargin.machines import MACHINES, Bound, ComponentTable, Machine
+from multimargin.solver import Progress
+from multimargin.verification import verify
+
+__all__ = [
+    "MACHINES",
+    "SVC",
+    "Bound",
+    "Certificate",
+    "ComponentTable",
+    "Machine",
+    "Progress",
+    "__version__",
+    "verify",
+]

@@ -1,0 +1,156 @@
+"""The C++ core. Arrays are C-contiguous and never converted silently."""
+
+from collections.abc import Callable
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+
+def simd_targets() -> list[str]: ...
+def allowed_threads() -> int: ...
+
+class KernelKind(Enum):
+    linear = ...
+    rbf = ...
+    poly = ...
+    sigmoid = ...
+    laplacian = ...
+
+class Kernel:
+    kind: KernelKind
+    gamma: float
+    coef0: float
+    degree: int
+    offset: float
+    def __init__(self) -> None: ...
+
+class Store:
+    def __init__(self, data: NDArray[np.float32] | NDArray[np.float64], kernel: Kernel) -> None: ...
+    def block_f32(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float32]: ...
+    def block_f64(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]: ...
+    def diagonal(self) -> NDArray[np.float64]: ...
+    def scores(
+        self,
+        rows: NDArray[np.int64],
+        beta: NDArray[np.float64],
+        points: NDArray[np.float32] | NDArray[np.float64],
+        n_threads: int,
+    ) -> NDArray[np.float64]: ...
+
+class CachedRows:
+    capacity: int
+    rows_computed: int
+    hits: int
+    def __init__(self, store: Store, budget_bytes: int) -> None: ...
+    def row(self, i: int) -> NDArray[np.float32]: ...
+
+class Bound(Enum):
+    box = ...
+    simplex = ...
+
+class Loss(Enum):
+    hinge = ...
+    squared_hinge = ...
+
+class SolverKind(Enum):
+    smo = ...
+    s2do = ...
+    whole_example = ...
+    semi_greedy = ...
+
+class Precision(Enum):
+    automatic = ...
+    float32 = ...
+    float64 = ...
+
+class StopReason(Enum):
+    converged = ...
+    max_iter = ...
+    max_time = ...
+    stalled = ...
+    interrupted = ...
+    callback = ...
+
+class Machine: ...
+
+def make_machine(
+    bound: Bound,
+    sum_to_zero: bool,
+    structured: bool,
+    table: NDArray[np.float64],
+    n_components: NDArray[np.int64],
+    sigma: NDArray[np.float64],
+) -> Machine: ...
+
+class Options:
+    solver: SolverKind
+    precision: Precision
+    tol: float
+    max_iter: int
+    max_time: float
+    shrinking: bool
+    cache_bytes: float
+    n_threads: int
+    extra_tol: float
+    extra_steps: int
+    def __init__(self) -> None: ...
+
+class Progress:
+    iteration: int
+    seconds: float
+    violation: float
+    dual: float
+    primal: float
+    n_active: int
+    n_support: int
+    kernel_rows: int
+    cache_hits: int
+
+class Report:
+    stop_reason: StopReason
+    iterations: int
+    seconds: float
+    violation: float
+    dual: float
+    primal: float
+    n_support: int
+    kernel_rows: int
+    cache_hits: int
+    verified: bool
+    float64_rows: bool
+
+class Result:
+    amounts: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    report: Report
+    error: BaseException | None
+
+def solve(
+    store: Store,
+    machine: Machine,
+    loss: Loss,
+    rows: NDArray[np.int64],
+    y: NDArray[np.int64],
+    C: NDArray[np.float64],
+    options: Options,
+    start: NDArray[np.float64] | None,
+    watch: Callable[[Progress, Callable[[], NDArray[np.float64]]], bool] | None,
+) -> Result: ...
+def violations(
+    bound: Bound,
+    gradient: NDArray[np.float64],
+    amounts: NDArray[np.float64],
+    cap: NDArray[np.float64],
+    n_components: NDArray[np.int64],
+) -> NDArray[np.float64]: ...
+def example_step(
+    bound: Bound,
+    gradient: list[float],
+    a: list[float],
+    private_square: list[float],
+    weight: list[float],
+    scalars: list[float],
+) -> list[float]: ...
+def pair_step(numbers: list[float]) -> list[float]: ...

@@ -1,0 +1,125 @@
+"""Parameters of the estimators: each wrong one is refused in one sentence with name, value, choices and remedy."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from multimargin.kernels import KERNELS, DataArray, KernelSpec
+from multimargin.problem import Bias, Loss
+from multimargin.solver import SolverChoice
+
+SOLVERS = ("auto", *(choice.value for choice in SolverChoice))
+
+
+def check_number(name: str, value: Any, *, low: float, strict: bool = False, allow_inf: bool = False) -> float:
+    """Return the value as a float that is at least (or above) ``low``."""
+    sign = ">" if strict else ">="
+    wanted = f"a number {sign} {low:g}" + (" (float('inf') is allowed)" if allow_inf else "")
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{name}={value!r} is not a number; {name} must be {wanted}.")
+    number = float(value)
+    good = number > low if strict else number >= low
+    if not good or math.isnan(number) or (math.isinf(number) and not allow_inf):
+        raise ValueError(f"{name}={value!r} is not allowed; {name} must be {wanted}.")
+    return number
+
+
+def check_integer(name: str, value: Any, *, low: int, meaning: str = "") -> int:
+    """Return the value as an int of at least ``low``."""
+    note = f" ({meaning})" if meaning else ""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise TypeError(f"{name}={value!r} is not an integer; {name} must be an integer >= {low}{note}.")
+    if value < low:
+        raise ValueError(f"{name}={value!r} is not allowed; {name} must be an integer >= {low}{note}.")
+    return int(value)
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...], remedy: str = "") -> str:
+    """Return the value if it is one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name}={value!r} is not allowed; choose one of {listed}{remedy}.")
+    return value
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return the value if it is a bool."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}={value!r} is not a bool; {name} must be True or False.")
+    return bool(value)
+
+
+def resolve_kernel(params: dict[str, Any], X: DataArray) -> KernelSpec:
+    """Return the kernel of an estimator's parameters, with gamma as a number."""
+    name = params["kernel"]
+    if callable(name) or name == "precomputed":
+        raise ValueError(
+            f"kernel={name!r} is not available yet; choose one of {', '.join(map(repr, KERNELS))}."
+        )
+    check_choice("kernel", name, KERNELS)
+    return KernelSpec(
+        name=name,
+        gamma=_resolve_gamma(params["gamma"], X),
+        degree=check_integer("degree", params["degree"], low=0),
+        coef0=check_number("coef0", params["coef0"], low=-math.inf),
+    )
+
+
+def _resolve_gamma(gamma: Any, X: DataArray) -> float:
+    if isinstance(gamma, str):
+        check_choice("gamma", gamma, ("scale", "auto"), ", or give a number >= 0")
+        if gamma == "auto":
+            return 1.0 / X.shape[1]
+        variance = float(X.var(dtype=np.float64))
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    return check_number("gamma", gamma, low=0.0)
+
+
+def resolve_bias(choice: Any) -> Bias:
+    """Return the bias rule; "auto" means none, as in DGI11 section 3."""
+    if choice == "exact":
+        raise ValueError("bias='exact' is not available yet; choose 'none' or 'regularized'.")
+    check_choice("bias", choice, ("auto", "none", "regularized"))
+    return Bias.NONE if choice == "auto" else Bias(choice)
+
+
+def resolve_loss(choice: Any, kernel: KernelSpec) -> Loss:
+    """Return the loss; the squared hinge needs a kernel for which its dual is bounded."""
+    check_choice("loss", choice, tuple(loss.value for loss in Loss))
+    loss = Loss(choice)
+    if loss is Loss.SQUARED_HINGE and not kernel.positive_semidefinite:
+        raise ValueError(
+            f"loss='squared_hinge' with kernel={kernel.name!r} may have no solution, because the kernel is not "
+            "positive semi-definite; use loss='hinge' or another kernel."
+        )
+    return loss
+
+
+def check_cache_size(value: Any) -> float | str:
+    """Return megabytes, or "auto"."""
+    if isinstance(value, str):
+        return check_choice("cache_size", value, ("auto",), ", or give a number of megabytes > 0")
+    return check_number("cache_size", value, low=0.0, strict=True)
+
+
+def check_unfinished(params: dict[str, Any]) -> None:
+    """Refuse what belongs to the signature but is not there yet, and scikit-learn's deprecated switch."""
+    if params["calibration"] is not None:
+        raise ValueError(
+            f"calibration={params['calibration']!r} is not available yet; use calibration=None and wrap the "
+            "classifier in sklearn.calibration.CalibratedClassifierCV."
+        )
+    if check_flag("trace", params["trace"]):
+        raise ValueError("trace=True is not available yet; record the moments with on_progress instead.")
+    if check_flag("break_ties", params["break_ties"]) and params["decision_function_shape"] == "ovo":
+        raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+    check_choice("decision_function_shape", params["decision_function_shape"], ("ovr", "ovo"))
+    if params["decision_function_shape"] == "ovo":
+        raise ValueError(
+            f"decision_function_shape='ovo' with multi_class={params['multi_class']!r} does not exist: only "
+            "multi_class='ovo' and 'dag' have pairwise scores; use decision_function_shape='ovr'."
+        )

@@ -1,0 +1,192 @@
+"""The proof that a solution is optimal: objectives, gap and KKT violation, recomputed from (problem, a, F)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from multimargin import _core
+from multimargin.coupling import coefficients, margins
+from multimargin.machines import Bound, FloatArray
+from multimargin.problem import DualProblem, Loss
+from multimargin.solver import Solution, SolverReport, StopReason
+
+INDEFINITE = (
+    "the kernel is not positive semi-definite, so that only a KKT point is promised: primal and gap are undefined"
+)
+NOT_VERIFIED = "the numbers are the solver's own: it was stopped before the float64 pass over all examples"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known about a solution.
+
+    Parameters
+    ----------
+    primal, dual : float
+        Objective values; the optimum lies between them.
+    gap, relative_gap : float
+        ``primal - dual``, and that divided by the larger of the two.
+    kkt_violation : float
+        What ``tol`` bounds: the largest projected gradient (box) or, per example, the largest gradient that may
+        rise minus the smallest that may fall (simplex).
+    tol : float
+        The tolerance asked for.
+    verified : bool
+        True when all numbers come from scores computed anew in float64.
+    stop_reason : str
+        converged, max_iter, max_time, stalled, interrupted or callback.
+    n_iter, seconds, kernel_rows, cache_hits : int, float, int, int
+        What the solver spent; 0 where a model is verified without its fit.
+    solver, solver_reason : str
+        The algorithm that ran, and why it was chosen.
+    remark : str
+        Anything that restricts the numbers above.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    kkt_violation: float
+    tol: float
+    verified: bool
+    stop_reason: str
+    n_iter: int
+    seconds: float
+    kernel_rows: int
+    cache_hits: int
+    solver: str
+    solver_reason: str
+    remark: str = ""
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the violation is at most tol, by numbers that were verified."""
+        return self.verified and self.kkt_violation <= self.tol
+
+    def __str__(self) -> str:
+        checked = "verified" if self.verified else "not verified"
+        text = (
+            f"{self.stop_reason}, {checked}, KKT violation {self.kkt_violation:.2g}, "
+            f"relative gap {self.relative_gap:.2g}"
+        )
+        return f"{text} ({self.remark})" if self.remark else text
+
+
+@dataclass(frozen=True)
+class Objectives:
+    """Primal, dual and KKT violation of a point."""
+
+    primal: float
+    dual: float
+    violation: float
+
+
+def evaluate(problem: DualProblem, amounts: FloatArray, scores: FloatArray) -> Objectives:
+    r"""Return objectives and violation at a with scores F = K beta (both by example, in float64).
+
+    dual :math:`\sum t a - \frac12 \sum_i \beta_i F_i - \text{penalty}(a)`,
+    primal :math:`\frac12 \sum_i \beta_i F_i + \sum_i C_i \,\text{loss}(t - m(F_i))`.
+    """
+    data, machine = problem.data, problem.machine
+    beta = coefficients(machine, amounts, data.y, problem.n_classes)
+    norm = float(np.sum(beta * scores))
+    shortfall = np.where(problem.mask, problem.targets - margins(machine, scores, data.y), 0.0)
+    squared = problem.loss is Loss.SQUARED_HINGE
+    simplex = machine.bound is Bound.SIMPLEX
+    slack = np.maximum(shortfall, 0.0)
+    if simplex:
+        slack = slack.max(axis=1, keepdims=True)
+    hard = bool(np.isinf(data.C).all())
+    charge = 0.0 if hard else float(np.sum(data.C[:, None] * (slack**2 if squared else slack)))
+    linear = float(np.sum(problem.targets * amounts))
+    used = amounts.sum(axis=1, keepdims=True) if simplex else amounts
+    penalty = float(np.sum(used**2 / (4 * data.C[:, None]))) if squared else 0.0
+    gradient = shortfall - used / (2 * data.C[:, None]) if squared else shortfall
+    stretch = _stretch_to_feasible(problem.targets, shortfall) if hard else 1.0
+    return Objectives(
+        primal=0.5 * stretch**2 * norm + charge,
+        dual=linear - 0.5 * norm - penalty,
+        violation=violation(problem, gradient, amounts),
+    )
+
+
+def _stretch_to_feasible(targets: FloatArray, shortfall: FloatArray) -> float:
+    """The factor on w that makes every margin reach its target: a feasible point of the hard margin's primal."""
+    reached = targets - shortfall
+    wanted = targets > 0
+    if (reached[wanted] <= 0).any():
+        return np.inf
+    return float(np.max(targets[wanted] / reached[wanted], initial=1.0))
+
+
+def violation(problem: DualProblem, gradient: FloatArray, amounts: FloatArray) -> float:
+    """Return the largest KKT violation, by the function that the solvers stop by."""
+    bound = _core.Bound.box if problem.machine.bound is Bound.BOX else _core.Bound.simplex
+    each = _core.violations(
+        bound,
+        np.ascontiguousarray(np.broadcast_to(gradient, amounts.shape)),
+        np.ascontiguousarray(amounts),
+        problem.cap,
+        problem.count_components(),
+    )
+    return float(each.max(initial=0.0))
+
+
+def certify(problem: DualProblem, solution: Solution, *, tol: float, solver: str, reason: str) -> Certificate:
+    """Return the certificate of a solve: recomputed where F is known in float64, else the solver's own numbers."""
+    report, state = solution.report, solution.state
+    if state.scores is None:
+        return assemble(
+            problem,
+            Objectives(report.primal if np.isfinite(report.primal) else np.nan, report.dual, report.violation),
+            report=report,
+            tol=tol,
+            solver=(solver, reason),
+        )
+    return assemble(
+        problem,
+        evaluate(problem, state.amounts, state.scores),
+        report=report,
+        tol=tol,
+        solver=(solver, reason),
+    )
+
+
+def assemble(
+    problem: DualProblem,
+    numbers: Objectives,
+    *,
+    report: SolverReport | None,
+    tol: float,
+    solver: tuple[str, str],
+) -> Certificate:
+    """Put numbers and report together; without a report the numbers stand for themselves."""
+    convex = problem.kernel.positive_semidefinite
+    primal = numbers.primal if convex else np.nan
+    gap = primal - numbers.dual
+    verified = report is None or report.verified
+    remarks = [text for text, holds in ((INDEFINITE, not convex), (NOT_VERIFIED, not verified)) if holds]
+    met = StopReason.CONVERGED if numbers.violation <= tol else StopReason.STALLED
+    reason = met if report is None else report.stop_reason
+    if reason is StopReason.CONVERGED and verified and numbers.violation > tol:
+        reason = StopReason.STALLED  # a stop short of tol is never called convergence
+    return Certificate(
+        primal=primal,
+        dual=numbers.dual,
+        gap=gap,
+        relative_gap=gap / max(abs(primal), abs(numbers.dual), 1e-300),
+        kkt_violation=numbers.violation,
+        tol=tol,
+        verified=verified,
+        stop_reason=reason.value,
+        n_iter=0 if report is None else report.n_iter,
+        seconds=0.0 if report is None else report.seconds,
+        kernel_rows=0 if report is None else report.kernel_rows,
+        cache_hits=0 if report is None else report.cache_hits,
+        solver=solver[0],
+        solver_reason=solver[1],
+        remark="; ".join(remarks),
+    )

@@ -1,0 +1,271 @@
+"""The estimators: scikit-learn's contract, no numerics."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from multimargin.fitting import check_control, read_recipe, run_fit, warn_if_unfinished
+from multimargin.machines import Machine
+from multimargin.progress import CallbackSupportMixin, FitTask, with_callbacks
+from multimargin.solver import Progress, SolverState
+from multimargin.training_set import TrainingSet
+
+DTYPES = [np.float64, np.float32]
+
+
+class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Support vector classifier: every multi-class machine, trained to a certified optimum.
+
+    Solves, for the machine that ``multi_class`` names,
+
+    .. math::
+        \min_{w, b} \tfrac12 \sum_c \|w_c\|^2 + \sum_i C_i \,\mathrm{loss}(\xi_i), \qquad
+        \sum_c \nu_{y_i p c} f_c(x_i) \ge t_{y_i p} - \xi_{ip}
+
+    in its dual form. Training time grows with the square of the number of support vectors: beyond some hundred
+    thousand rows a linear machine or a subsample is the better choice.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        What a short margin costs; ``float("inf")`` asks for a hard margin.
+    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian"}, default="rbf"
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        1 / (n_features * X.var()), 1 / n_features, or a number.
+    coef0 : float, default=0.0
+        Constant in "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Leave out variables and examples that have come to rest, until the final check.
+    probability : "deprecated"
+        As in scikit-learn: use ``CalibratedClassifierCV``.
+    tol : float, default=1e-3
+        The KKT violation to reach; confirmed in float64 before a fit counts as converged.
+    cache_size : float or "auto", default="auto"
+        Megabytes for kernel rows; "auto" takes a quarter of the available memory.
+    class_weight : dict, "balanced" or None, default=None
+        Factors on C by class.
+    verbose : bool or int, default=False
+        Show a line of progress on stderr.
+    max_iter : int, default=-1
+        Limit on steps; -1 for none.
+    decision_function_shape : "ovr", default="ovr"
+        "ovo" exists for one-vs-one machines only.
+    break_ties : bool, default=False
+        Has no effect here: ``predict`` always is the argmax of the scores.
+    random_state : object, default=None
+        Accepted for compatibility; nothing in the training is random.
+    multi_class : str or Machine, default="ww"
+        "ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr", "ova" (also "ovr", "crammer_singer") or your own.
+    bias : {"auto", "none", "regularized"}, default="auto"
+        "auto" is "none"; "regularized" adds b^2/2 to the objective (the kernel k + 1).
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+    solver : {"auto", "smo", "s2do", "whole-example", "semi-greedy"}, default="auto"
+    calibration : None
+        Probabilities follow; use ``CalibratedClassifierCV``.
+    max_time : float or None, default=None
+        Seconds after which the fit ends with the model it has.
+    warm_start : bool, default=False
+        Start from the solution of the last fit on the same rows.
+    on_progress : callable or None, default=None
+        Called about every 50 ms with a ``Progress``; returning True ends the fit.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        On Ctrl-C the fitted attributes are set from the last iterate; then KeyboardInterrupt goes on ("raise") or
+        the model is returned with a warning ("keep").
+    trace : bool, default=False
+        Follows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    support_ : ndarray of shape (n_SV,)
+        Rows of the support vectors, grouped by class.
+    support_vectors_ : ndarray of shape (n_SV, n_features)
+    n_support_ : ndarray of shape (n_classes,)
+    dual_coef_ : ndarray of shape (n_classes, n_SV), or (1, n_SV) for two classes
+    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        Weights; for kernel="linear" only.
+    certificate_ : Certificate
+        Objectives, gap, KKT violation, why the fit ended.
+    n_iter_ : ndarray of shape (1,)
+    fit_status_ : int
+        0 converged, else 1.
+    class_weight_ : ndarray of shape (n_classes,)
+    shape_fit_ : tuple
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from multimargin import SVC, verify
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = SVC(multi_class="ww", C=2).fit(X, y)
+    >>> clf.certificate_.stop_reason
+    'converged'
+    >>> verify(clf, X, y).optimal
+    True
+    """
+
+    def __init__(  # noqa: PLR0913 - scikit-learn's parameters, in its order, then ours
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: Any = "deprecated",
+        tol: float = 1e-3,
+        cache_size: float | str = "auto",
+        class_weight: Any = None,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        multi_class: str | Machine = "ww",
+        bias: str = "auto",
+        loss: str = "hinge",
+        solver: str = "auto",
+        calibration: None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        on_progress: Callable[[Progress], bool | None] | None = None,
+        on_interrupt: str = "raise",
+        trace: bool = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.multi_class = multi_class
+        self.bias = bias
+        self.loss = loss
+        self.solver = solver
+        self.calibration = calibration
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.on_progress = on_progress
+        self.on_interrupt = on_interrupt
+        self.trace = trace
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on X and y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            float32 stays float32; everything else becomes float64.
+        y : array-like of shape (n_samples,)
+            Labels of any kind.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors on C; a weight of 2 is the same as a row that occurs twice, 0 leaves a row out.
+
+        Returns
+        -------
+        self : SVC
+        """
+        params = self.get_params(deep=False)
+        if self.probability != "deprecated":
+            warnings.warn(
+                f"probability={self.probability!r} is deprecated as in scikit-learn and has no effect; wrap the "
+                "classifier in sklearn.calibration.CalibratedClassifierCV for probabilities.",
+                FutureWarning,
+                stacklevel=3,
+            )
+        with _old_state_unless_done(self):
+            check_control(params)
+            X, y = validate_data(self, X, y, dtype=DTYPES, order="C")
+            check_classification_targets(y)
+            recipe = read_recipe(params, X)
+            data = TrainingSet.from_arrays(
+                X, y, C=recipe.C, class_weight=self.class_weight, sample_weight=sample_weight
+            )
+            task = FitTask(self, X, y)
+            fitted = run_fit(self, data, recipe, self._start(data), task)
+            attributes = fitted.attributes
+        # One call, so that a signal finds the old state or the new one.
+        self.__dict__.update(attributes)
+        task.end(lambda: attributes)
+        if fitted.solution.error is not None and self.on_interrupt == "raise":
+            raise fitted.solution.error
+        warn_if_unfinished(fitted.certificate, X, recipe)
+        return self
+
+    def _start(self, data: TrainingSet) -> SolverState | None:
+        """The state of the last fit, for warm_start."""
+        kept = getattr(self, "_state", None) if self.warm_start else None
+        if kept is None:
+            return None
+        state, classes = kept
+        if not np.array_equal(classes, data.classes):
+            raise ValueError(
+                f"warm_start=True, but y has the classes {data.classes.tolist()} and the last fit had "
+                f"{classes.tolist()}; fit with warm_start=False."
+            )
+        return state  # type: ignore[no-any-return]
+
+    def _scores(self, X: ArrayLike) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=DTYPES, order="C", reset=False)
+        scores: np.ndarray = self._model.scores(X)
+        return scores
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Return the scores, shape (n_samples, n_classes); for two classes (f_1 - f_0) / 2, shape (n_samples,)."""
+        scores = self._scores(X)
+        return (scores[:, 1] - scores[:, 0]) / 2 if scores.shape[1] == 2 else scores
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the class with the largest score for each row of X, shape (n_samples,)."""
+        scores = self._scores(X)
+        predicted: np.ndarray = self.classes_[np.argmax(scores, axis=1)]
+        return predicted
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weight vectors of the linear kernel."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        check_is_fitted(self)
+        weights: np.ndarray = self.dual_coef_ @ self.support_vectors_
+        return weights
+
+
+@contextmanager
+def _old_state_unless_done(estimator: Any) -> Iterator[None]:
+    """Undo what validation sets, when a fit fails: the old fitted state stays as it was."""
+    names = ("n_features_in_", "feature_names_in_")
+    before = {name: estimator.__dict__[name] for name in names if name in estimator.__dict__}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            estimator.__dict__.pop(name, None)
+        estimator.__dict__.update(before)
+        raise

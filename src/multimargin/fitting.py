@@ -1,0 +1,252 @@
+"""One fit: from checked parameters and data to a solution, its certificate and the attributes of an estimator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from multimargin import _validation as check
+from multimargin.certificate import Certificate, certify
+from multimargin.kernels import DataArray, KernelSpec
+from multimargin.machines import FloatArray, Machine, find_machine
+from multimargin.model import KernelModel
+from multimargin.problem import Bias, DualProblem, Loss
+from multimargin.progress import FitTask, progress_line
+from multimargin.resources import cache_bytes, n_threads
+from multimargin.solver import (
+    Precision,
+    Progress,
+    Solution,
+    SolverChoice,
+    SolverOptions,
+    SolverState,
+    StopReason,
+    solve,
+)
+from multimargin.training_set import TrainingSet
+
+# Problems with at most this many dual variables are solved further than tol, where that is cheap, so that
+# equivalent data (a repeated row, a doubled weight) give the same model to many digits.
+SMALL_PROBLEM = 3_000
+SMALL_PROBLEM_TOL = 1e-10
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The checked parameters of a fit that its verification needs again."""
+
+    machine: Machine
+    kernel: KernelSpec
+    loss: Loss
+    bias: Bias
+    C: float
+    tol: float
+
+
+def read_recipe(params: dict[str, Any], X: DataArray) -> Recipe:
+    """Check the parameters that define the problem."""
+    kernel = check.resolve_kernel(params, X)
+    return Recipe(
+        machine=find_machine(params["multi_class"]),
+        kernel=kernel,
+        loss=check.resolve_loss(params["loss"], kernel),
+        bias=check.resolve_bias(params["bias"]),
+        C=check.check_number("C", params["C"], low=0.0, strict=True, allow_inf=True),
+        tol=check.check_number("tol", params["tol"], low=0.0, strict=True),
+    )
+
+
+def check_control(params: dict[str, Any]) -> None:
+    """Check the parameters that need no data: solver, limits, output."""
+    check.check_unfinished(params)
+    check.check_choice("solver", params["solver"], check.SOLVERS)
+    check.check_flag("shrinking", params["shrinking"])
+    check.check_flag("warm_start", params["warm_start"])
+    check.check_cache_size(params["cache_size"])
+    check.check_integer("max_iter", params["max_iter"], low=-1, meaning="-1 for no limit")
+    check.check_integer("verbose", int(params["verbose"]), low=0)
+    check.check_choice("on_interrupt", params["on_interrupt"], ("raise", "keep"))
+    if params["max_time"] is not None:
+        check.check_number("max_time", params["max_time"], low=0.0, strict=True, allow_inf=True)
+    if params["on_progress"] is not None and not callable(params["on_progress"]):
+        raise TypeError(
+            f"on_progress={params['on_progress']!r} is not callable; give a function of a Progress, or None."
+        )
+
+
+def choose_solver(choice: str, problem: DualProblem) -> tuple[SolverChoice, str]:
+    """Return the algorithm and the reason for it."""
+    if choice != "auto":
+        solver = SolverChoice(choice)
+        whole = solver in (SolverChoice.WHOLE_EXAMPLE, SolverChoice.SEMI_GREEDY)
+        if whole and not problem.structure.structured:
+            raise ValueError(
+                f"solver={choice!r} cannot train the machine {problem.machine.name!r}, whose margins share more "
+                "than one class; use solver='s2do' or 'smo'."
+            )
+        if whole and not problem.kernel.positive_semidefinite:
+            raise ValueError(
+                f"solver={choice!r} needs a positive semi-definite kernel, kernel={problem.kernel.name!r} is none; "
+                "use solver='s2do' or 'smo'."
+            )
+        return solver, "asked for"
+    if not problem.kernel.positive_semidefinite:
+        return SolverChoice.S2DO, "the kernel is not positive semi-definite"
+    if not problem.structure.structured:
+        return SolverChoice.S2DO, "the machine's margins share more than one class"
+    return SolverChoice.SEMI_GREEDY, "exact steps on whole examples, many for each scan"
+
+
+def make_options(params: dict[str, Any], recipe: Recipe, problem: DualProblem, solver: SolverChoice) -> SolverOptions:
+    """Return the solver's options; under "auto" a small problem is solved further than tol."""
+    small = (
+        params["solver"] == "auto"
+        and problem.kernel.positive_semidefinite
+        and problem.n_examples * problem.n_components <= SMALL_PROBLEM
+    )
+    return SolverOptions(
+        solver=solver,
+        precision=Precision.FLOAT64 if small else Precision.AUTOMATIC,
+        tol=recipe.tol,
+        max_iter=int(params["max_iter"]),
+        max_time=float("inf") if params["max_time"] is None else float(params["max_time"]),
+        shrinking=bool(params["shrinking"]) and not small,
+        cache_bytes=float(cache_bytes(params["cache_size"])),
+        n_threads=n_threads(),
+        extra_tol=SMALL_PROBLEM_TOL if small else 0.0,
+        extra_steps=20 * problem.n_examples if small else 0,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a fit leaves: the solution, its certificate and the estimator's attributes."""
+
+    solution: Solution
+    certificate: Certificate
+    attributes: dict[str, Any]
+
+
+def run_fit(
+    estimator: Any, data: TrainingSet, recipe: Recipe, start: SolverState | None, task: FitTask
+) -> Fitted:
+    """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C."""
+    params = estimator.get_params(deep=False)
+    problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
+    solver, reason = choose_solver(params["solver"], problem)
+    options = make_options(params, recipe, problem, solver)
+    with progress_line(int(params["verbose"]), recipe.machine.name) as show:
+        watch = _watcher(params, problem, show, task) if _is_watched(params, task) else None
+        solution = solve(problem, options, start, watch)
+        certificate = certify(problem, solution, tol=recipe.tol, solver=solver.value, reason=reason)
+        _show_end(show, solution, certificate, problem)
+    if solution.error is not None and not isinstance(solution.error, KeyboardInterrupt):
+        raise solution.error
+    attributes = make_attributes(problem, solution.state.amounts)
+    attributes |= {
+        "certificate_": certificate,
+        "n_iter_": np.array([max(1, solution.report.n_iter)], dtype=np.int32),
+        "fit_status_": int(certificate.stop_reason != StopReason.CONVERGED.value),
+        "_recipe": recipe,
+    }
+    unfinished = certificate.stop_reason != StopReason.CONVERGED.value
+    keep_state = bool(params["warm_start"]) or unfinished
+    attributes["_state"] = (solution.state, data.classes) if keep_state else None
+    return Fitted(solution, certificate, attributes)
+
+
+def _is_watched(params: dict[str, Any], task: FitTask) -> bool:
+    return bool(params["verbose"]) or params["on_progress"] is not None or task.active
+
+
+def _watcher(
+    params: dict[str, Any], problem: DualProblem, show: Callable[[Progress], None], task: FitTask
+) -> Callable[[Progress, Callable[[], FloatArray]], bool]:
+    on_progress = params["on_progress"]
+
+    def watch(progress: Progress, snapshot: Callable[[], FloatArray]) -> bool:
+        show(progress)
+        stop = on_progress is not None and bool(on_progress(progress))
+        return task.moment(lambda: make_attributes(problem, snapshot())) or stop
+
+    return watch
+
+
+def _show_end(
+    show: Callable[[Progress], None], solution: Solution, certificate: Certificate, problem: DualProblem
+) -> None:
+    report = solution.report
+    show(
+        Progress(
+            iteration=report.n_iter,
+            seconds=report.seconds,
+            violation=certificate.kkt_violation,
+            dual=certificate.dual,
+            primal=certificate.primal,
+            n_active=problem.n_examples,
+            n_support=int((solution.state.amounts > 0).any(axis=1).sum()),
+            kernel_rows=report.kernel_rows,
+            cache_hits=report.cache_hits,
+        )
+    )
+
+
+def make_attributes(problem: DualProblem, amounts: FloatArray) -> dict[str, Any]:
+    """Return the attributes that a model with these dual variables has; enough to predict."""
+    model = KernelModel.from_amounts(problem, amounts)
+    binary = problem.n_classes == 2
+    beta, intercept = model.beta, model.intercept
+    return {
+        "classes_": problem.data.classes,
+        "class_weight_": problem.data.class_weight,
+        "support_": model.support.astype(np.int32),
+        "support_vectors_": model.support_vectors,
+        "n_support_": model.n_support,
+        # two classes: the one function (f_1 - f_0) / 2
+        "dual_coef_": (beta[:, 1:] - beta[:, :1]).T / 2 if binary else beta.T.copy(),
+        "intercept_": (intercept[1:] - intercept[:1]) / 2 if binary else intercept.copy(),
+        "shape_fit_": problem.data.X.shape,
+        "_model": model,
+    }
+
+
+REMEDIES = {
+    StopReason.MAX_ITER.value: "raise max_iter (-1 means no limit)",
+    StopReason.MAX_TIME.value: "raise max_time, or go on with warm_start=True",
+    StopReason.STALLED.value: "scale the columns of X (for example with StandardScaler) or lower C",
+    StopReason.INTERRUPTED.value: "go on with warm_start=True",
+    StopReason.CALLBACK.value: "go on with warm_start=True",
+}
+
+
+def warn_if_unfinished(certificate: Certificate, X: DataArray, recipe: Recipe) -> None:
+    """Say how far a fit got that did not reach tol, the likely cause, and the one line that helps."""
+    if certificate.stop_reason == StopReason.CONVERGED.value:
+        return
+    cause = _likely_cause(X, recipe)
+    warnings.warn(
+        f"The fit ended early ({certificate.stop_reason}) after {certificate.n_iter} steps at a KKT violation of "
+        f"{certificate.kkt_violation:.2g}, relative gap {certificate.relative_gap:.2g}; tol={certificate.tol:g} was "
+        f"asked for.{cause} To reach it, {REMEDIES[certificate.stop_reason]}.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
+def _likely_cause(X: DataArray, recipe: Recipe) -> str:
+    spread = np.asarray(X, dtype=np.float64).std(axis=0)
+    typical = float(np.median(spread[spread > 0])) if (spread > 0).any() else 0.0
+    widest = int(np.argmax(spread))
+    if typical > 0 and spread[widest] > 100 * typical:
+        return (
+            f" Likely cause: column {widest} of X varies {spread[widest] / typical:.0f} times as much as a "
+            "typical one; scale X with sklearn.preprocessing.StandardScaler."
+        )
+    if recipe.C >= 1e3:
+        return f" Likely cause: C={recipe.C:g} is large."
+    return ""

@@ -1,0 +1,62 @@
+"""A trained machine: support vectors, coefficients, intercept. Predicts; knows nothing of how it was trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from multimargin.coupling import coefficients
+from multimargin.kernels import DataArray, KernelSpec, KernelStore
+from multimargin.machines import FloatArray, IntArray
+from multimargin.problem import Bias, DualProblem
+from multimargin.resources import n_threads
+
+
+@dataclass(frozen=True, eq=False)
+class KernelModel:
+    """Scores f_c(x) = sum_s beta_sc k(x_s, x) + intercept_c.
+
+    Parameters
+    ----------
+    support : ndarray of shape (n_SV,)
+        Rows of the training data, grouped by class, ascending within a class.
+    support_vectors : ndarray of shape (n_SV, n_features)
+    n_support : ndarray of shape (n_classes,)
+    beta : ndarray of shape (n_SV, n_classes)
+    intercept : ndarray of shape (n_classes,)
+    kernel : KernelSpec
+    """
+
+    support: IntArray
+    support_vectors: DataArray
+    n_support: np.ndarray
+    beta: FloatArray
+    intercept: FloatArray
+    kernel: KernelSpec
+
+    @classmethod
+    def from_amounts(cls, problem: DualProblem, amounts: FloatArray) -> KernelModel:
+        """Return the model of dual variables a; an example without a coefficient is no support vector."""
+        data = problem.data
+        beta = coefficients(problem.machine, amounts, data.y, problem.n_classes)
+        used = np.flatnonzero((beta != 0).any(axis=1))
+        used = used[np.argsort(data.y[used], kind="stable")]
+        rows = data.rows[used]
+        return cls(
+            support=rows,
+            support_vectors=data.X[rows],
+            n_support=np.bincount(data.y[used], minlength=problem.n_classes).astype(np.int32),
+            beta=np.ascontiguousarray(beta[used]),
+            # the regularised bias is the weight of the constant feature: HL02 (10)
+            intercept=beta.sum(axis=0) if problem.bias is Bias.REGULARIZED else np.zeros(problem.n_classes),
+            kernel=problem.kernel,
+        )
+
+    def scores(self, X: DataArray) -> FloatArray:
+        """Return f, shape (n_samples, n_classes), in tiles over all threads."""
+        n = len(self.support)
+        if n == 0:
+            return np.tile(self.intercept, (len(X), 1))
+        store = KernelStore(self.support_vectors, self.kernel)
+        return store.scores(np.arange(n), self.beta, X, n_threads()) + self.intercept

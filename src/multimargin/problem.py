@@ -1,0 +1,118 @@
+"""The dual quadratic program as a value: examples, kernel store, machine, loss and bias rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+import numpy as np
+
+from multimargin import _core
+from multimargin.coupling import Structure, component_mask, derive_structure
+from multimargin.kernels import KernelSpec, KernelStore
+from multimargin.machines import Bound, FloatArray, IntArray, Machine
+from multimargin.training_set import TrainingSet
+
+
+class Loss(Enum):
+    """How a margin short by xi is charged: C xi, or C xi^2."""
+
+    HINGE = "hinge"
+    SQUARED_HINGE = "squared_hinge"
+
+
+class Bias(Enum):
+    """No bias (DGI11 section 3), or one that is regularised like the weights: the kernel k + 1 (HL02 (10))."""
+
+    NONE = "none"
+    REGULARIZED = "regularized"
+
+
+@dataclass(frozen=True, eq=False)
+class DualProblem:
+    r"""Maximise :math:`\sum t a - \frac12 \sum_c \beta_c' K \beta_c` under the machine's bounds.
+
+    Parameters
+    ----------
+    data : TrainingSet
+    machine : Machine
+    kernel : KernelSpec
+        Without the bias; ``store`` adds what the bias rule asks for.
+    loss : Loss
+    bias : Bias
+    """
+
+    data: TrainingSet
+    machine: Machine
+    kernel: KernelSpec
+    loss: Loss = Loss.HINGE
+    bias: Bias = Bias.NONE
+
+    @cached_property
+    def store(self) -> KernelStore:
+        return KernelStore(self.data.X, self.trained_kernel)
+
+    @property
+    def trained_kernel(self) -> KernelSpec:
+        return self.kernel.with_offset(1.0 if self.bias is Bias.REGULARIZED else 0.0)
+
+    @property
+    def n_examples(self) -> int:
+        return len(self.data.y)
+
+    @property
+    def n_classes(self) -> int:
+        return self.data.n_classes
+
+    @property
+    def n_components(self) -> int:
+        """Columns of an array of dual variables: the most components that a class has."""
+        return int(self.machine.table(self.n_classes).class1.shape[1])
+
+    @cached_property
+    def structure(self) -> Structure:
+        return derive_structure(self.machine, self.n_classes)
+
+    @cached_property
+    def mask(self) -> np.ndarray:
+        return component_mask(self.machine, self.data.y, self.n_classes)
+
+    @property
+    def targets(self) -> FloatArray:
+        """Target margins, (n_examples, n_components), 0 where an example has no such component."""
+        return np.where(self.mask, self.machine.table(self.n_classes).target[self.data.y], 0.0)
+
+    @property
+    def cap(self) -> FloatArray:
+        """Upper bounds of the variables (box) or of their sums (simplex): infinite for the squared hinge."""
+        return self.data.C if self.loss is Loss.HINGE else np.full(self.n_examples, np.inf)
+
+    def to_core(self) -> _core.Machine:
+        table, structure = self.machine.table(self.n_classes), self.structure
+        entries = np.stack(
+            [
+                table.class1,
+                table.value1,
+                table.class2,
+                table.value2,
+                table.target,
+                structure.private_value**2,
+                structure.weight,
+            ],
+            axis=2,
+            dtype=np.float64,
+        )
+        bound = _core.Bound.box if self.machine.bound is Bound.BOX else _core.Bound.simplex
+        return _core.make_machine(
+            bound,
+            self.machine.sum_to_zero,
+            structure.structured,
+            np.ascontiguousarray(entries),
+            table.n_components,
+            structure.sigma,
+        )
+
+    def count_components(self) -> IntArray:
+        """Components of each example, (n_examples,)."""
+        return self.machine.table(self.n_classes).n_components[self.data.y]

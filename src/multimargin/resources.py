@@ -1,0 +1,58 @@
+"""What this process may use: threads and memory, limits of containers and of joblib included."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+import joblib
+
+from multimargin import _core
+
+MEGABYTE = 1_000_000
+
+
+@lru_cache(maxsize=1)
+def _processors() -> int:
+    return int(joblib.cpu_count())
+
+
+def n_threads() -> int:
+    """Return the number of threads to use: OMP_NUM_THREADS, threadpoolctl, joblib and cgroups are obeyed."""
+    return max(1, min(_core.allowed_threads(), _processors()))
+
+
+def available_bytes() -> int:
+    """Return the memory that may still be used, by the machine's account and by the container's."""
+    limits = [_machine_available()]
+    group = Path("/sys/fs/cgroup")
+    for limit_file, use_file in (
+        (group / "memory.max", group / "memory.current"),
+        (group / "memory/memory.limit_in_bytes", group / "memory/memory.usage_in_bytes"),
+    ):
+        try:
+            limits.append(int(limit_file.read_text()) - int(use_file.read_text()))
+        except (OSError, ValueError):
+            continue
+    return max(0, min(limits))
+
+
+def _machine_available() -> int:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (AttributeError, ValueError, OSError):
+        return 1024 * MEGABYTE
+
+
+def cache_bytes(cache_size: float | str) -> int:
+    """Return the budget for kernel rows: megabytes as given, or a quarter of what is available for "auto"."""
+    if cache_size == "auto":
+        return max(64 * MEGABYTE, available_bytes() // 4)
+    return int(float(cache_size) * MEGABYTE)

@@ -1,0 +1,248 @@
+"""Solving a dual problem: options, state, report, and the one call into the C++ core.
+
+Also the hard margin (C = inf), which is a sequence of ordinary problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from multimargin import _core
+from multimargin.machines import Bound, FloatArray
+from multimargin.problem import DualProblem, Loss
+
+
+class SolverChoice(Enum):
+    """The algorithms: one variable, two variables, or all variables of one example at a time.
+
+    ``SEMI_GREEDY`` solves whole examples too, but visits many of them for one scan of the violations.
+    """
+
+    SMO = "smo"
+    S2DO = "s2do"
+    WHOLE_EXAMPLE = "whole-example"
+    SEMI_GREEDY = "semi-greedy"
+
+
+class Precision(Enum):
+    """Kernel rows: float32 while that carries the tolerance, or always one of the two."""
+
+    AUTOMATIC = "automatic"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+
+
+class StopReason(Enum):
+    """Why a solver ended. Only CONVERGED means that tol was reached."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    MAX_TIME = "max_time"
+    STALLED = "stalled"
+    INTERRUPTED = "interrupted"
+    CALLBACK = "callback"
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """How to solve; field by field the C++ struct ``Options``."""
+
+    solver: SolverChoice = SolverChoice.S2DO
+    precision: Precision = Precision.AUTOMATIC
+    tol: float = 1e-3
+    max_iter: int = -1
+    max_time: float = float("inf")
+    shrinking: bool = True
+    cache_bytes: float = 2e8
+    n_threads: int = 1
+    extra_tol: float = 0.0
+    extra_steps: int = 0
+
+    def to_core(self) -> _core.Options:
+        options = _core.Options()
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, SolverChoice):
+                value = getattr(_core.SolverKind, value.name.lower())
+            elif isinstance(value, Precision):
+                value = getattr(_core.Precision, value.value)
+            setattr(options, entry.name, value)
+        return options
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A moment of a solve. ``primal`` and ``gap`` are estimates while examples are shrunk."""
+
+    iteration: int
+    seconds: float
+    violation: float
+    dual: float
+    primal: float
+    n_active: int
+    n_support: int
+    kernel_rows: int
+    cache_hits: int
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap / max(abs(self.primal), abs(self.dual), 1e-300)
+
+
+@dataclass(frozen=True, eq=False)
+class SolverState:
+    """Where a solve stands: enough to go on from, or to seed another one.
+
+    Parameters
+    ----------
+    amounts : ndarray of shape (n_examples, n_components)
+        The dual variables a.
+    scores : ndarray of shape (n_examples, n_classes) or None
+        F, where it is known in float64.
+    n_classes : int
+    """
+
+    amounts: FloatArray
+    scores: FloatArray | None
+    n_classes: int
+
+
+@dataclass(frozen=True)
+class SolverReport:
+    """What a solve did and reached; violation and objectives are the solver's own unless ``verified``."""
+
+    stop_reason: StopReason
+    n_iter: int
+    seconds: float
+    violation: float
+    dual: float
+    primal: float
+    kernel_rows: int
+    cache_hits: int
+    verified: bool
+    float64_rows: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """State and report; ``error`` is the exception (Ctrl-C, a failing callback) that ended the solve, if one did."""
+
+    state: SolverState
+    report: SolverReport
+    error: BaseException | None
+
+
+# Called about every 50 ms with the progress and a function that returns the current amounts; True stops.
+Watch = Callable[[Progress, Callable[[], FloatArray]], bool]
+
+
+def solve(
+    problem: DualProblem,
+    options: SolverOptions,
+    start: SolverState | None = None,
+    watch: Watch | None = None,
+) -> Solution:
+    """Solve the problem from ``start`` (or from zero).
+
+    Solves   the dual of ``problem`` to a KKT violation of at most ``options.tol``.
+    Given    a start that fits its examples and classes; it is made feasible first.
+    Returns  a Solution whose state is feasible whatever ended the solve.
+    See      DGI11 Algorithm 1, cpp/core/solve.cpp.
+    """
+    check_start(problem, start)
+    if np.isinf(problem.data.C).any():
+        return _solve_hard_margin(problem, options, start, watch)
+    return _solve_once(problem, options, start, watch)
+
+
+def check_start(problem: DualProblem, start: SolverState | None) -> None:
+    """Refuse a start that belongs to other data."""
+    if start is None:
+        return
+    shape = (problem.n_examples, problem.n_components)
+    if start.amounts.shape != shape or start.n_classes != problem.n_classes:
+        raise ValueError(
+            f"The state to start from has {start.amounts.shape[0]} examples, {start.n_classes} classes and "
+            f"{start.amounts.shape[1]} variables each, the data have {shape[0]}, {problem.n_classes} and {shape[1]}; "
+            "fit from nothing (warm_start=False) or on the same rows, classes and machine."
+        )
+
+
+def _solve_once(
+    problem: DualProblem, options: SolverOptions, start: SolverState | None, watch: Watch | None
+) -> Solution:
+    result = _core.solve(
+        problem.store.core,
+        problem.to_core(),
+        getattr(_core.Loss, problem.loss.value),
+        problem.data.rows,
+        problem.data.y,
+        problem.data.C,
+        options.to_core(),
+        None if start is None else np.ascontiguousarray(start.amounts),
+        None if watch is None else _adapt(watch),
+    )
+    report = _report(result.report)
+    state = SolverState(result.amounts, result.scores if report.verified else None, problem.n_classes)
+    return Solution(state, report, result.error)
+
+
+def _adapt(watch: Watch) -> Callable[[_core.Progress, Callable[[], FloatArray]], bool]:
+    def adapted(progress: _core.Progress, snapshot: Callable[[], FloatArray]) -> bool:
+        moment = Progress(**{entry.name: getattr(progress, entry.name) for entry in fields(Progress)})
+        return bool(watch(moment, snapshot))
+
+    return adapted
+
+
+def _report(report: _core.Report) -> SolverReport:
+    values: dict[str, Any] = {
+        entry.name: getattr(report, entry.name)
+        for entry in fields(SolverReport)
+        if entry.name not in ("stop_reason", "n_iter")
+    }
+    return SolverReport(
+        stop_reason=StopReason(report.stop_reason.name), n_iter=int(report.iterations), **values
+    )
+
+
+# C = inf is solved with bounds of these sizes (times a scale): a solution that touches none is the hard margin's.
+HARD_MARGIN_BOUNDS = (1e2, 1e4, 1e6, 1e8)
+
+
+def _solve_hard_margin(
+    problem: DualProblem, options: SolverOptions, start: SolverState | None, watch: Watch | None
+) -> Solution:
+    if not np.isinf(problem.data.C).all():
+        raise ValueError("C=inf with a finite weighted C for some examples; use C=inf for all of them or for none.")
+    targets = problem.targets
+    scale = float(targets.max()) / max(float(np.median(problem.store.diagonal()[problem.data.rows])), 1e-12)
+    spent = 0
+    for bound in HARD_MARGIN_BOUNDS:
+        bounded = replace(problem, data=replace(problem.data, C=np.full(problem.n_examples, bound * scale)))
+        bounded = replace(bounded, loss=Loss.HINGE)
+        bounded.__dict__["store"] = problem.store  # one store for all of them
+        solution = _solve_once(bounded, options, start, watch)
+        spent += solution.report.n_iter
+        start = solution.state
+        solution = replace(solution, report=replace(solution.report, n_iter=spent))
+        if solution.report.stop_reason is not StopReason.CONVERGED or not _touches(bounded, solution.state):
+            return solution
+    raise ValueError(
+        f"C=inf asks for a hard margin, but the classes cannot be separated without error (the dual grows "
+        f"beyond {bound * scale:.0e}); use a finite C or a kernel that separates them."
+    )
+
+
+def _touches(problem: DualProblem, state: SolverState) -> bool:
+    used = state.amounts if problem.machine.bound is Bound.BOX else state.amounts.sum(axis=1, keepdims=True)
+    return bool((used >= (1 - 1e-9) * problem.data.C[:, None]).any())

@@ -1,0 +1,108 @@
+"""The data of a fit: validated once, then trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.class_weight import compute_class_weight
+
+from multimargin.kernels import DataArray
+from multimargin.machines import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """Examples with class codes and one C each.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features), float32 or float64, C-contiguous
+    classes : ndarray of shape (n_classes,)
+        The labels, sorted.
+    rows : ndarray of shape (n_kept,)
+        The rows of X that take part: those of positive weight.
+    y : ndarray of shape (n_kept,)
+        Codes 0..n_classes-1 of these rows.
+    C : ndarray of shape (n_kept,)
+        C times class weight times sample weight.
+    class_weight : ndarray of shape (n_classes,)
+    """
+
+    X: DataArray
+    classes: np.ndarray
+    rows: IntArray
+    y: IntArray
+    C: FloatArray
+    class_weight: FloatArray
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: DataArray,
+        y: np.ndarray,
+        *,
+        C: float,
+        class_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> TrainingSet:
+        """Return the training set of checked X and y; weights are checked here."""
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has one class only ({classes[0]!r}); a classifier needs at least two classes, so "
+                "check the labels or the split."
+            )
+        weight = np.ones(len(y)) if sample_weight is None else _checked_weights(sample_weight, len(y))
+        rows = np.flatnonzero(weight > 0)
+        missing = np.setdiff1d(np.arange(len(classes)), codes[rows])
+        if len(missing):
+            raise ValueError(
+                f"Every example of class {classes[missing[0]]!r} has sample_weight 0; give one of them a "
+                "positive weight or remove the class from y."
+            )
+        per_class = _class_weights(class_weight, classes, y, weight)
+        return cls(
+            X=X,
+            classes=classes,
+            rows=rows,
+            y=codes[rows].astype(np.int64),
+            C=C * per_class[codes[rows]] * weight[rows],
+            class_weight=per_class,
+        )
+
+
+def _checked_weights(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_samples, float(weight))
+    if weight.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight has shape {weight.shape}; it must have one entry per row of X, that is ({n_samples},)."
+        )
+    if not np.isfinite(weight).all():
+        raise ValueError("sample_weight contains NaN or infinity; every weight must be a finite number.")
+    if (weight < 0).any():
+        raise ValueError(
+            f"sample_weight contains the negative value {weight.min()}; weights must be >= 0 (0 leaves a row out)."
+        )
+    return weight
+
+
+def _class_weights(choice: Any, classes: np.ndarray, y: np.ndarray, weight: FloatArray) -> FloatArray:
+    if isinstance(choice, str) and choice == "balanced":
+        # Weighted, so that a weight of two means the same as a repeated row.
+        totals = np.array([weight[y == label].sum() for label in classes])
+        return weight.sum() / (len(classes) * totals)
+    per_class = np.asarray(compute_class_weight(choice, classes=classes, y=y), dtype=np.float64)
+    if not (np.isfinite(per_class).all() and (per_class > 0).all()):
+        raise ValueError(
+            f"class_weight={choice!r} contains a value that is not a positive number; give every class a weight > 0."
+        )
+    return per_class

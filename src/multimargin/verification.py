@@ -1,0 +1,87 @@
+"""Checking a fitted model against its data, from the data alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from multimargin.certificate import Certificate, assemble, evaluate
+from multimargin.fitting import Recipe
+from multimargin.model import KernelModel
+from multimargin.problem import DualProblem
+from multimargin.recovery import recover_amounts
+from multimargin.resources import n_threads
+from multimargin.training_set import TrainingSet
+
+
+def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
+    """Recompute the certificate of a fitted model in float64 from the data it was trained on.
+
+    Parameters
+    ----------
+    model : SVC
+        A fitted estimator.
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+        The training data; other data are refused.
+    sample_weight : array-like of shape (n_samples,), default=None
+        The weights of the fit.
+
+    Returns
+    -------
+    certificate : Certificate
+        ``certificate.optimal`` says whether the true KKT violation is at most the model's ``tol``.
+    """
+    check_is_fitted(model)
+    recipe: Recipe = model._recipe
+    expansion: KernelModel = model._model
+    X, y = validate_data(model, X, y, dtype=[np.float64, np.float32], order="C", reset=False)
+    data = TrainingSet.from_arrays(X, y, C=recipe.C, sample_weight=sample_weight)
+    data = _with_class_weights(model, data)
+    _check_support(model, expansion, data)
+    problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
+    beta = np.zeros((len(data.X), problem.n_classes))
+    beta[expansion.support] = expansion.beta
+    amounts = recover_amounts(problem, beta[data.rows])
+    scores = problem.store.scores(
+        expansion.support.astype(np.int64), expansion.beta, data.X[data.rows], n_threads()
+    )
+    return assemble(
+        problem,
+        evaluate(problem, amounts, scores),
+        report=None,
+        tol=recipe.tol,
+        solver=("verify", "recomputed from the data"),
+    )
+
+
+def _with_class_weights(model: Any, data: TrainingSet) -> TrainingSet:
+    if not np.array_equal(data.classes, model.classes_):
+        raise ValueError(
+            f"y has the classes {data.classes.tolist()}, the model was trained on {model.classes_.tolist()}; "
+            "verify needs the training data."
+        )
+    return TrainingSet(
+        X=data.X,
+        classes=data.classes,
+        rows=data.rows,
+        y=data.y,
+        C=data.C * model.class_weight_[data.y],
+        class_weight=model.class_weight_,
+    )
+
+
+def _check_support(model: Any, expansion: KernelModel, data: TrainingSet) -> None:
+    same = len(data.X) == model.shape_fit_[0] and np.array_equal(
+        data.X[expansion.support], expansion.support_vectors
+    )
+    if not same:
+        raise ValueError(
+            f"X ({len(data.X)} rows) does not hold the model's support vectors at the rows support_ names "
+            f"({model.shape_fit_[0]} rows were trained on); verify needs the training data, in the same order."
+        )
+    if not np.isin(expansion.support, data.rows).all():
+        raise ValueError("sample_weight is 0 for a support vector; verify needs the weights of the fit.")
