@@ -10,10 +10,6 @@ namespace {
 // The error of a float32 kernel value, relative to the largest value 1.
 constexpr double float32_error = 1e-7;
 
-void add_row(double factor, const float* row, double* out, Index n) {
-    simd::best_table().axpy_f32(factor, row, out, n);
-}
-
 // Keeps those live variables of a block for which keep(t) holds. A list of more than half of them is no
 // faster than the whole block, so that stays whole: looking at a shrunk variable does no harm.
 template <class Keep>
@@ -25,10 +21,6 @@ void keep_live(Block& block, Keep keep) {
     if (block.whole && 2 * static_cast<Index>(live.size()) > block.length) return;
     block.live = std::move(live);
     block.whole = false;
-}
-
-void add_row(double factor, const double* row, double* out, Index n) {
-    simd::best_table().axpy_f64(factor, row, out, n);
 }
 
 }  // namespace
@@ -43,17 +35,7 @@ Descent<T>::Descent(const Problem& problem, FullState& state, const Options& opt
       tally_(tally),
       box_selector_(machine_),
       example_selector_(machine_),
-      gradient_(unsigned_index(machine_.max_components())),
-      target_(unsigned_index(machine_.max_components())),
-      column_deltas_(unsigned_index(machine_.n_columns())) {
-    for (Index y = 0; y < machine_.n_classes; ++y) {
-        private_square_.emplace_back();
-        weight_.emplace_back();
-        for (const Component& c : machine_.of(y)) {
-            private_square_.back().push_back(c.private_square);
-            weight_.back().push_back(c.weight);
-        }
-    }
+      steps_(problem) {
     for (Index e = 0; e < problem.size(); ++e) largest_diagonal_ = std::max(largest_diagonal_, problem.diagonal(e));
     reload();
 }
@@ -71,10 +53,11 @@ void Descent<T>::reload() {
     }
     since_shrinking_ = 0;
     tally_.n_active = workspace_->size();
+    steps_.attach(*workspace_, *this);
 }
 
 template <class T>
-const T* Descent<T>::row_of(Index position) {
+const T* Descent<T>::row(Index position) {
     return cache_->row(problem_.source_row(workspace_->example(position)));
 }
 
@@ -126,9 +109,17 @@ bool Descent<T>::step(double target, Index max_iterations) {
     if (options_.solver == SolverKind::semi_greedy && machine_.structured) return sweep(target, max_iterations);
     ++tally_.iterations;
     if (options_.solver == SolverKind::whole_example && machine_.structured) {
-        return step_whole_example(example_choice_.position);
+        return take(steps_.whole_example(example_choice_.position));
     }
-    return machine_.bound == Bound::simplex ? step_pair_in_example() : step_box_variables();
+    if (machine_.bound == Bound::simplex) return take(steps_.pair_in_example(example_choice_.position));
+    const bool pairs = options_.solver != SolverKind::smo;
+    return take(steps_.box_variables(box_choice_.variable, pairs ? &box_selector_ : nullptr));
+}
+
+template <class T>
+bool Descent<T>::take(const StepResult& result) {
+    tally_.dual += result.gain;
+    return result.moved;
 }
 
 // Visits every example whose violation was above half of the largest at the last scan, in order, and solves
@@ -140,45 +131,14 @@ bool Descent<T>::sweep(double target, Index max_iterations) {
     for (Index j = 0; j < workspace_->size(); ++j) {
         const std::size_t i = unsigned_index(j);
         if (example_selector_.top()[i] - example_selector_.low()[i] < threshold) continue;
-        if (violation_at(j) < threshold) continue;
+        if (steps_.violation_at(j) < threshold) continue;
         if (monitor_.poll()) return false;
         if (max_iterations >= 0 && tally_.iterations >= max_iterations) return moved;
         ++tally_.iterations;
         ++since_shrinking_;
-        moved = step_whole_example(j) || moved;
+        moved = take(steps_.whole_example(j)) || moved;
     }
     return moved;
-}
-
-template <class T>
-bool Descent<T>::move_example(Index position) {
-    const Index n = workspace_->n_components(position);
-    const auto& components = machine_.of(workspace_->class_of(position));
-    std::fill(column_deltas_.begin(), column_deltas_.end(), 0.0);
-    bool changed = false;
-    const Index example = workspace_->example(position);
-    const double cap = workspace_->cap()[position], penalty = problem_.penalty(example);
-    for (Index p = 0; p < n; ++p) {
-        const double old = workspace_->amounts(p)[position];
-        double value = target_[unsigned_index(p)];
-        if (value <= bound_tolerance * penalty) value = 0.0;
-        if (value >= (1.0 - bound_tolerance) * cap) value = cap;
-        if (value == old) continue;
-        changed = true;
-        workspace_->set_amount(position, p, value);
-        machine_.add_to_columns(components[unsigned_index(p)], value - old, column_deltas_.data());
-    }
-    return changed && add_to_scores(position, column_deltas_);
-}
-
-template <class T>
-bool Descent<T>::add_to_scores(Index position, std::span<const double> column_deltas) {
-    const T* row = row_of(position);
-    for (std::size_t c = 0; c < column_deltas.size(); ++c) {
-        if (column_deltas[c] == 0.0) continue;
-        add_row(column_deltas[c], row, workspace_->column(static_cast<Index>(c)), workspace_->size());
-    }
-    return true;
 }
 
 // Float32 rows err by about 1e-7 in each score per unit of coefficient; a quarter of tol is allowed.
@@ -238,6 +198,7 @@ void Descent<T>::shrink() {
     workspace_ = std::make_unique<Workspace>(problem_, state_, std::move(members));
     state_.columns_current = false;
     tally_.n_active = workspace_->size();
+    steps_.attach(*workspace_, *this);
 }
 
 template class Descent<float>;

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "example_problem.hpp"
 #include "monitor.hpp"
 #include "row_cache.hpp"
 #include "selection.hpp"
+#include "steps.hpp"
 #include "workspace.hpp"
 
 namespace multimargin {
@@ -48,7 +48,7 @@ enum class Outcome {
 };
 
 template <class T>
-class Descent {
+class Descent final : private RowProvider<T> {
   public:
     Descent(const Problem& problem, FullState& state, const Options& options, Monitor& monitor, Tally& tally);
 
@@ -68,15 +68,9 @@ class Descent {
     double select();
     bool by_example() const;
     bool step(double target, Index max_iterations);
-    bool step_box_variables();
-    bool step_pair_in_example();
-    bool step_whole_example(Index position);
     bool sweep(double target, Index max_iterations);
-    double violation_at(Index position);
-    // Sets one example's variables from `target_` and brings all scores up to date; true if anything changed.
-    bool move_example(Index position);
-    bool add_to_scores(Index position, std::span<const double> column_deltas);
-    const T* row_of(Index position);
+    bool take(const StepResult& result);
+    const T* row(Index position) override;
     void shrink();
     bool may_shrink(const Block& block, Index t);
     void release_resting_examples();
@@ -94,9 +88,7 @@ class Descent {
     ExampleSelector example_selector_;
     BoxSelection box_choice_;
     ExampleSelection example_choice_;
-    ExampleScratch scratch_;
-    std::vector<double> gradient_, target_, column_deltas_;
-    std::vector<std::vector<double>> private_square_, weight_;  // by class, for the example problem
+    Steps<T> steps_;
     double largest_diagonal_ = 0.0;
     Index since_shrinking_ = 0;
 };

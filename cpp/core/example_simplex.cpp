@@ -89,37 +89,49 @@ class TwoScalars {
     double shared_;
 };
 
-// The zero of a nonincreasing excess(theta): bracket by doubling, then bisection with secant steps.
-// The function is piecewise linear, so a secant inside the right piece is exact.
+// A nonincreasing function and a bracket of its zero: value_low >= 0 >= value_high.
+struct Bracket {
+    double low, high, value_low, value_high;
+
+    template <class Function>
+    void narrow(Function excess, double at) {
+        if (!(at > low && at < high)) return;
+        const double value = excess(at);
+        (value > 0.0 ? low : high) = at;
+        (value > 0.0 ? value_low : value_high) = value;
+    }
+};
+
+// Brackets by doubling, then secant steps (exact within a piece of a piecewise linear function) and bisection.
+// `jump` is where the function may be discontinuous; then the bracket closes around it.
 template <class Function>
-double decreasing_root(Function excess, double low, double scale) {
-    double f_low = excess(low);
-    if (f_low == 0.0) return low;
-    const double direction = f_low > 0.0 ? 1.0 : -1.0;
-    double high = low + direction * scale;
-    double f_high = excess(high);
-    for (int i = 0; i < 200 && f_high * f_low > 0.0; ++i) {
-        low = high;
-        f_low = f_high;
-        scale *= 2.0;
-        high = low + direction * scale;
-        f_high = excess(high);
+Bracket bracket_zero(Function excess, double scale, double rounding, double jump) {
+    Bracket b{0.0, 0.0, excess(0.0), 0.0};
+    b.value_high = b.value_low;
+    for (int i = 0; i < 200 && b.value_high > 0.0; ++i, scale *= 2.0) b.value_high = excess(b.high += scale);
+    for (int i = 0; i < 200 && b.value_low < 0.0; ++i, scale *= 2.0) b.value_low = excess(b.low -= scale);
+    const double width = 1e-13 * (std::abs(jump) + scale * 1e-3);
+    b.narrow(excess, jump - width);
+    b.narrow(excess, jump + width);
+    for (int i = 0; i < 200 && b.high - b.low > 2.5 * width; ++i) {
+        if (b.value_low <= rounding || -b.value_high <= rounding) break;
+        const double secant = b.low + (b.high - b.low) * (b.value_low / (b.value_low - b.value_high));
+        b.narrow(excess, i % 3 == 2 ? 0.5 * (b.low + b.high) : secant);
     }
-    for (int i = 0; i < 200 && f_high != 0.0; ++i) {
-        double middle = low - f_low * ((high - low) / (f_high - f_low));
-        if (i % 3 == 2 || middle == low || middle == high) middle = 0.5 * (low + high);
-        if (middle == low || middle == high) break;
-        const double f = excess(middle);
-        if (f == 0.0) return middle;
-        if ((f > 0.0) == (f_low > 0.0)) {
-            low = middle;
-            f_low = f;
-        } else {
-            high = middle;
-            f_high = f;
-        }
+    return b;
+}
+
+// Where M is singular (atm) the sum of a jumps at one theta, the one for which the objective is constant along
+// the null direction n_p = w_p / D_p. Both ends of the jump are optimal there, and so is what lies between.
+double jump_of(const ExampleProblem& problem) {
+    double length = 1.0 / problem.sigma, gradient = 0.0, sum = 0.0;
+    for (std::size_t p = 0; p < problem.weight.size(); ++p) {
+        const double n = problem.weight[p] / problem.private_square[p];
+        length += problem.weight[p] * n;
+        gradient += problem.gradient[p] * n;
+        sum += n;
     }
-    return std::abs(f_low) < std::abs(f_high) ? low : high;
+    return std::abs(length) < 1e-9 && sum != 0.0 ? gradient / sum : 0.0;
 }
 
 void solve_two_scalars(const ExampleProblem& problem, std::span<double> a, ExampleScratch& scratch) {
@@ -127,14 +139,24 @@ void solve_two_scalars(const ExampleProblem& problem, std::span<double> a, Examp
     const double start_sum = sum_of(a);
     double scale = 1e-3;
     for (const double g : problem.gradient) scale = std::max(scale, std::abs(g));
-    double theta = 0.0;
-    if (problem.ridge > 0.0) {
-        theta = decreasing_root([&](double t) { return problem.ridge * (family.sum_at(t) - start_sum) - t; }, 0.0, scale);
-    } else if (family.sum_at(0.0) > problem.cap) {
-        theta = decreasing_root([&](double t) { return family.sum_at(t) - problem.cap; }, 0.0, scale);
+    const bool squared = problem.ridge > 0.0;
+    const double goal = squared ? start_sum : problem.cap;
+    const auto excess = [&](double theta) {
+        const double over = family.sum_at(theta) - goal;
+        return squared ? problem.ridge * over - theta : over;
+    };
+    Bracket b{0.0, 0.0, 0.0, 0.0};
+    if (squared || excess(0.0) > 0.0) {
+        const double rounding = 1e-15 * (squared ? scale : problem.cap);
+        b = bracket_zero(excess, scale, rounding, problem.sigma != 0.0 ? jump_of(problem) : 0.0);
     }
-    const double tau = family.tau_at(theta);
-    for (std::size_t p = 0; p < a.size(); ++p) a[p] = family.moved(p, tau, theta);
+    const double range = b.value_low - b.value_high;
+    const double share = range > 0.0 ? b.value_low / range : 0.0;
+    const double tau_low = family.tau_at(b.low), tau_high = family.tau_at(b.high);
+    for (std::size_t p = 0; p < a.size(); ++p) {
+        const double low = family.moved(p, tau_low, b.low), high = family.moved(p, tau_high, b.high);
+        a[p] = low + share * (high - low);
+    }
 }
 
 // No curvature: everything on the component with the largest gradient, if that is positive.
@@ -158,7 +180,11 @@ void solve_simplex_example(const ExampleProblem& problem, std::span<double> a, E
     } else {
         solve_two_scalars(problem, a, scratch);
     }
-    // Rounding must not push the sum over its bound.
+    // What rounding leaves above zero is zero, and it must not push the sum over its bound.
+    const double scale = problem.ridge > 0.0 ? 0.5 / problem.ridge : problem.cap;
+    for (double& value : a) {
+        if (scale < infinity && value <= bound_tolerance * scale) value = 0.0;
+    }
     const double sum = sum_of(a);
     if (sum > problem.cap) {
         for (double& value : a) value *= problem.cap / sum;

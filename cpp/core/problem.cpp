@@ -35,13 +35,13 @@ double squared_penalty(Bound bound, std::span<const double> a, double C) {
 
 double primal_loss(Bound bound, Loss loss, std::span<const double> shortfall, double C) {
     double total = 0.0;
-    const auto cost = [&](double xi) { return loss == Loss::hinge ? C * xi : C * xi * xi; };
+    const auto cost = [&](double xi) { return xi > 0.0 ? C * xi * (loss == Loss::hinge ? 1.0 : xi) : 0.0; };
     if (bound == Bound::simplex) {
         double worst = 0.0;
         for (const double s : shortfall) worst = std::max(worst, s);
         return cost(worst);
     }
-    for (const double s : shortfall) total += s > 0.0 ? cost(s) : 0.0;
+    for (const double s : shortfall) total += cost(s);
     return total;
 }
 
@@ -154,8 +154,8 @@ void make_feasible(const Problem& problem, FullState& state) {
         for (Index p = 0; p < machine.max_components(); ++p) {
             double& a = state.amount(p, e);
             a = p < n ? std::clamp(a, 0.0, cap) : 0.0;
-            if (a <= bound_tolerance * problem.penalty(e)) a = 0.0;
-            if (a >= (1.0 - bound_tolerance) * cap) a = cap;
+            if (a <= problem.negligible(e)) a = 0.0;
+            if (cap < infinity && a >= (1.0 - bound_tolerance) * cap) a = cap;
             sum += a;
         }
         if (machine.bound == Bound::simplex && sum > cap) {

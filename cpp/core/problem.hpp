@@ -14,6 +14,7 @@ namespace multimargin {
 // Solves   max  sum t a - 1/2 sum_c beta_c' K beta_c - penalty(a),   a >= 0,
 //          a_ip <= C_i (box) or sum_p a_ip <= C_i (simplex), beta_i = Pi nu' a_i,
 //          penalty 0 (hinge) or a_ip^2/(4 C_i), (sum_p a_ip)^2/(4 C_i) (squared hinge, then without upper bound).
+//          C_i infinite is the hard margin; whoever asks for it has made sure that a solution exists.
 // Examples are held in the order of their classes, so that every loop over "one component of one class"
 // runs over contiguous memory and needs no branch on the machine.
 class Problem {
@@ -34,6 +35,10 @@ class Problem {
     double diagonal(Index example) const { return diagonal_[unsigned_index(example)]; }
     // The bound C_i as given, also where the squared hinge lifts it.
     double penalty(Index example) const { return penalty_[unsigned_index(example)]; }
+    // Dual variables up to this size count as zero; the hard margin has no C to measure them by.
+    double negligible(Index example) const {
+        return penalty(example) < infinity ? bound_tolerance * penalty(example) : 0.0;
+    }
     std::vector<Index> source_rows(std::span<const Index> examples) const;
 
   private:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from multimargin.kernels import KERNELS, DataArray, KernelSpec
+from multimargin.kernels import KERNELS, KernelSpec
 from multimargin.problem import Bias, Loss
 from multimargin.solver import SolverChoice
+from multimargin.training_set import TrainingSet
 
 SOLVERS = ("auto", *(choice.value for choice in SolverChoice))
 
@@ -53,29 +54,27 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def resolve_kernel(params: dict[str, Any], X: DataArray) -> KernelSpec:
+def resolve_kernel(params: dict[str, Any], data: TrainingSet) -> KernelSpec:
     """Return the kernel of an estimator's parameters, with gamma as a number."""
     name = params["kernel"]
     if callable(name) or name == "precomputed":
-        raise ValueError(
-            f"kernel={name!r} is not available yet; choose one of {', '.join(map(repr, KERNELS))}."
-        )
+        raise ValueError(f"kernel={name!r} is not available yet; choose one of {', '.join(map(repr, KERNELS))}.")
     check_choice("kernel", name, KERNELS)
     return KernelSpec(
         name=name,
-        gamma=_resolve_gamma(params["gamma"], X),
+        gamma=_resolve_gamma(params["gamma"], data),
         degree=check_integer("degree", params["degree"], low=0),
         coef0=check_number("coef0", params["coef0"], low=-math.inf),
     )
 
 
-def _resolve_gamma(gamma: Any, X: DataArray) -> float:
+def _resolve_gamma(gamma: Any, data: TrainingSet) -> float:
     if isinstance(gamma, str):
         check_choice("gamma", gamma, ("scale", "auto"), ", or give a number >= 0")
         if gamma == "auto":
-            return 1.0 / X.shape[1]
-        variance = float(X.var(dtype=np.float64))
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+            return 1.0 / float(data.X.shape[1])
+        variance = data.variance()
+        return 1.0 / (float(data.X.shape[1]) * variance) if variance > 0 else 1.0
     return check_number("gamma", gamma, low=0.0)
 
 

@@ -7,6 +7,7 @@ example and the recovery of the dual variables from the coefficients rest on tha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -36,6 +37,7 @@ def coupling_matrix(machine: Machine, n_classes: int) -> FloatArray:
     return coupling
 
 
+@lru_cache(maxsize=64)
 def derive_structure(machine: Machine, n_classes: int) -> Structure:
     """Find the private class of every component and the one shared direction of every class."""
     table = machine.table(n_classes)
@@ -91,9 +93,7 @@ def coefficients(machine: Machine, amounts: FloatArray, y: IntArray, n_classes: 
         counted = p < table.n_components[y]
         np.add.at(beta, (rows, table.class1[y, p]), np.where(counted, table.value1[y, p] * amounts[:, p], 0.0))
         two = counted & (table.class2[y, p] >= 0)
-        np.add.at(
-            beta, (rows[two], table.class2[y, p][two]), table.value2[y, p][two] * amounts[two, p]
-        )
+        np.add.at(beta, (rows[two], table.class2[y, p][two]), table.value2[y, p][two] * amounts[two, p])
     return beta - beta.mean(axis=1, keepdims=True) if machine.sum_to_zero else beta
 
 

@@ -42,7 +42,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     degree : int, default=3
         Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
-        1 / (n_features * X.var()), 1 / n_features, or a number.
+        1 / (n_features * X.var()), 1 / n_features, or a number. The variance counts a row as often as its
+        ``sample_weight`` says (scikit-learn's does not), so that weights and repetitions mean the same.
     coef0 : float, default=0.0
         Constant in "poly" and "sigmoid".
     shrinking : bool, default=True
@@ -200,21 +201,21 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
             )
         with _old_state_unless_done(self):
             check_control(params)
-            X, y = validate_data(self, X, y, dtype=DTYPES, order="C")
-            check_classification_targets(y)
-            recipe = read_recipe(params, X)
+            checked_X, labels = validate_data(self, X, y, dtype=DTYPES, order="C")
+            check_classification_targets(labels)
             data = TrainingSet.from_arrays(
-                X, y, C=recipe.C, class_weight=self.class_weight, sample_weight=sample_weight
+                checked_X, labels, C=self.C, class_weight=self.class_weight, sample_weight=sample_weight
             )
-            task = FitTask(self, X, y)
-            fitted = run_fit(self, data, recipe, self._start(data), task)
+            recipe = read_recipe(params, data)
+            task = FitTask(self, checked_X, labels)
+            fitted = run_fit(params, data, recipe, self._start(data), task)
             attributes = fitted.attributes
         # One call, so that a signal finds the old state or the new one.
         self.__dict__.update(attributes)
         task.end(lambda: attributes)
         if fitted.solution.error is not None and self.on_interrupt == "raise":
             raise fitted.solution.error
-        warn_if_unfinished(fitted.certificate, X, recipe)
+        warn_if_unfinished(fitted.certificate, checked_X, recipe)
         return self
 
     def _start(self, data: TrainingSet) -> SolverState | None:

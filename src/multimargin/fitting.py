@@ -48,21 +48,22 @@ class Recipe:
     tol: float
 
 
-def read_recipe(params: dict[str, Any], X: DataArray) -> Recipe:
+def read_recipe(params: dict[str, Any], data: TrainingSet) -> Recipe:
     """Check the parameters that define the problem."""
-    kernel = check.resolve_kernel(params, X)
+    kernel = check.resolve_kernel(params, data)
     return Recipe(
         machine=find_machine(params["multi_class"]),
         kernel=kernel,
         loss=check.resolve_loss(params["loss"], kernel),
         bias=check.resolve_bias(params["bias"]),
-        C=check.check_number("C", params["C"], low=0.0, strict=True, allow_inf=True),
+        C=float(params["C"]),
         tol=check.check_number("tol", params["tol"], low=0.0, strict=True),
     )
 
 
 def check_control(params: dict[str, Any]) -> None:
     """Check the parameters that need no data: solver, limits, output."""
+    check.check_number("C", params["C"], low=0.0, strict=True, allow_inf=True)
     check.check_unfinished(params)
     check.check_choice("solver", params["solver"], check.SOLVERS)
     check.check_flag("shrinking", params["shrinking"])
@@ -133,10 +134,9 @@ class Fitted:
 
 
 def run_fit(
-    estimator: Any, data: TrainingSet, recipe: Recipe, start: SolverState | None, task: FitTask
+    params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: SolverState | None, task: FitTask
 ) -> Fitted:
     """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C."""
-    params = estimator.get_params(deep=False)
     problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
     solver, reason = choose_solver(params["solver"], problem)
     options = make_options(params, recipe, problem, solver)

@@ -77,7 +77,7 @@ class KernelStore:
     """
 
     def __init__(self, X: DataArray, kernel: KernelSpec, row_budget: int = 100_000_000) -> None:
-        self.X = np.ascontiguousarray(X)
+        self.X = X if X.flags.c_contiguous else X.copy(order="C")
         self.kernel = kernel
         self.core = _core.Store(self.X, kernel.to_core())
         self._row_budget = row_budget
@@ -111,7 +111,7 @@ class KernelStore:
 
     def scores(self, rows: IntArray, beta: FloatArray, points: DataArray, n_threads: int) -> FloatArray:
         """Return sum_s beta_sc k(x_rows[s], z), shape (n_points, n_scores), in float64."""
-        points = np.ascontiguousarray(points)
+        points = points if points.flags.c_contiguous else points.copy(order="C")
         return self.core.scores(
             np.ascontiguousarray(rows, dtype=np.int64), np.ascontiguousarray(beta), points, n_threads
         )

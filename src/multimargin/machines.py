@@ -7,8 +7,9 @@ The class coupling is derived from the margins (coupling.py), never typed by han
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +40,10 @@ class ComponentTable:
     value2: FloatArray
     target: FloatArray
     n_components: IntArray
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):  # tables are shared between fits
+            getattr(self, entry.name).flags.writeable = False
 
     @property
     def n_classes(self) -> int:
@@ -81,7 +86,9 @@ class ComponentTable:
     ) -> ComponentTable:
         """Return components f_y (target ``own``) and -f_p for p != y (target ``others``); None leaves them out."""
         own_class, other_classes = _own_and_others(n_classes)
-        classes, values, targets = [], [], []
+        classes: list[IntArray] = []
+        values: list[FloatArray] = []
+        targets: list[FloatArray] = []
         if own is not None:
             classes.append(own_class)
             values.append(np.ones((n_classes, 1)))
@@ -157,7 +164,7 @@ class Machine:
     components : ComponentTable or callable
         The margins, for a fixed number of classes or as a function of it (module-level, so that it pickles).
     binary_factor : float or None
-        With two classes the machine is the binary one with ``binary_factor * C``.
+        With two classes and the hinge the machine is the binary one with ``binary_factor * C``.
     source : str
         Where it is defined.
     """
@@ -171,13 +178,19 @@ class Machine:
 
     def table(self, n_classes: int) -> ComponentTable:
         """Return the components for ``n_classes`` classes."""
-        table = self.components if isinstance(self.components, ComponentTable) else self.components(n_classes)
+        given = self.components
+        table = given if isinstance(given, ComponentTable) else _built_table(given, n_classes)
         if table.n_classes != n_classes:
             raise ValueError(
                 f"The machine {self.name!r} is made for {table.n_classes} classes, y has {n_classes}; "
                 "build its ComponentTable for that number."
             )
         return table
+
+
+@lru_cache(maxsize=64)
+def _built_table(build: Callable[[int], ComponentTable], n_classes: int) -> ComponentTable:
+    return build(n_classes)
 
 
 def _ww(n_classes: int) -> ComponentTable:

@@ -1,7 +1,8 @@
 """The dual variables of a model that keeps only its coefficients.
 
 Per example: the feasible a with Pi nu' a = beta and the largest sum t a. For every published machine a is unique,
-but for one direction (ats, rm, atm), along which no score changes.
+but for one direction (ats, rm, atm), along which no score changes. Where the dual does not change along it either
+(rm) the end with the smaller KKT violation is taken, given the scores.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linprog
 
+from multimargin.coupling import margins
 from multimargin.machines import Bound, FloatArray
 from multimargin.problem import DualProblem, Loss
 
@@ -16,19 +18,24 @@ from multimargin.problem import DualProblem, Loss
 BOUND_TOLERANCE = 1e-12
 
 
-def recover_amounts(problem: DualProblem, beta: FloatArray) -> FloatArray:
-    """Return a, shape (n_examples, n_components), from beta (n_examples, n_classes)."""
+def recover_amounts(problem: DualProblem, beta: FloatArray, scores: FloatArray | None = None) -> FloatArray:
+    """Return a, shape (n_examples, n_components), from beta and scores, both (n_examples, n_classes)."""
+    gradient = np.zeros((problem.n_examples, problem.n_components))
+    if scores is not None:
+        gradient = problem.targets - margins(problem.machine, scores, problem.data.y)
     amounts = np.zeros((problem.n_examples, problem.n_components))
     for y in range(problem.n_classes):
         members = np.flatnonzero(problem.data.y == y)
         if problem.structure.structured:
-            amounts[members] = _recover_structured(problem, beta[members], members, y)
+            amounts[members] = _recover_structured(problem, beta[members], gradient[members], members, y)
         else:
             amounts[members] = _recover_by_programming(problem, beta[members], members, y)
     return _snap(problem, amounts)
 
 
-def _recover_structured(problem: DualProblem, beta: FloatArray, members: np.ndarray, y: int) -> FloatArray:
+def _recover_structured(
+    problem: DualProblem, beta: FloatArray, gradient: FloatArray, members: np.ndarray, y: int
+) -> FloatArray:
     table, structure = problem.machine.table(problem.n_classes), problem.structure
     n = int(table.n_components[y])
     private, value = structure.private_class[y, :n], structure.private_value[y, :n]
@@ -36,7 +43,7 @@ def _recover_structured(problem: DualProblem, beta: FloatArray, members: np.ndar
     a = np.zeros((len(beta), problem.n_components))
     a[:, :n] = beta[:, private] / value
     per_shift = 1.0 / value  # what a unit of shift adds to each a
-    class1, value1, class2, value2 = table.of_class(y)
+    _class1, value1, class2, value2 = table.of_class(y)
     row_sum = value1 + np.where(class2 >= 0, value2, 0.0)
     if not (problem.machine.sum_to_zero and np.any(row_sum != 0)):
         return a
@@ -44,46 +51,61 @@ def _recover_structured(problem: DualProblem, beta: FloatArray, members: np.ndar
     if len(untouched):  # a class without a component has raw coefficient 0
         shift = -beta[:, untouched].mean(axis=1)
     else:
-        shift = _best_shift(problem, a[:, :n], per_shift, members, y)
+        shift = _best_shift(_Line(problem, a[:, :n], per_shift, members, y), gradient[:, :n])
     a[:, :n] += shift[:, None] * per_shift
     return a
 
 
-def _best_shift(
-    problem: DualProblem, a: FloatArray, per_shift: FloatArray, members: np.ndarray, y: int
-) -> FloatArray:
+class _Line:
+    """The points a + shift * direction of the examples of one class, and how far they are feasible."""
+
+    def __init__(self, problem: DualProblem, a: FloatArray, direction: FloatArray, members: np.ndarray, y: int) -> None:
+        self.problem, self.a, self.direction = problem, a, direction
+        self.C = problem.data.C[members]
+        self.simplex = problem.machine.bound is Bound.SIMPLEX
+        self.target_slope = float(problem.machine.table(problem.n_classes).target[y, : a.shape[1]] @ direction)
+        self.sum_slope = float(direction.sum())
+        cap = problem.cap[members]
+        with np.errstate(invalid="ignore"):
+            at_zero, at_cap = -a / direction, (cap[:, None] - a) / direction
+        self.lowest = np.where(direction > 0, at_zero, at_cap).max(axis=1)
+        self.highest = np.where(direction > 0, at_cap, at_zero).min(axis=1)
+        if self.simplex and self.sum_slope != 0:
+            room = (cap - a.sum(axis=1)) / self.sum_slope
+            if self.sum_slope > 0:
+                self.highest = np.minimum(self.highest, room)
+            else:
+                self.lowest = np.maximum(self.lowest, room)
+
+    def end_violations(self, gradient: FloatArray, at_lowest: bool) -> FloatArray:
+        """The largest |gradient|, but for components that an end of the line puts on the bound it pushes to."""
+        shift = self.lowest if at_lowest else self.highest
+        a = self.a + shift[:, None] * self.direction
+        near = 1e-12 * (np.abs(a).sum(axis=1, keepdims=True) + self.C[:, None])
+        at_zero, at_cap = a <= near, a >= self.C[:, None] - near
+        cost = np.where(at_zero, np.maximum(gradient, 0), np.where(at_cap, np.maximum(-gradient, 0), np.abs(gradient)))
+        return np.asarray(cost.max(axis=1))
+
+
+def _best_shift(line: _Line, gradient: FloatArray) -> FloatArray:
     """The shift that leaves a feasible and is best for the dual, one scalar per example."""
-    cap = problem.cap[members][:, None]
-    with np.errstate(invalid="ignore"):
-        at_zero, at_cap = -a / per_shift, (cap - a) / per_shift
-    lowest = np.where(per_shift > 0, at_zero, at_cap).max(axis=1)
-    highest = np.where(per_shift > 0, at_cap, at_zero).min(axis=1)
-    slope_of_sum = float(per_shift.sum())
-    if problem.machine.bound is Bound.SIMPLEX and slope_of_sum != 0:
-        room = (problem.cap[members] - a.sum(axis=1)) / slope_of_sum
-        if slope_of_sum > 0:
-            highest = np.minimum(highest, room)
+    if line.problem.loss is Loss.SQUARED_HINGE:  # a parabola: minus a^2/(4C) each, or minus (sum a)^2/(4C)
+        if line.simplex:
+            bend, pull = line.sum_slope**2, line.sum_slope * line.a.sum(axis=1)
         else:
-            lowest = np.maximum(lowest, room)
-    target = problem.machine.table(problem.n_classes).target[y, : a.shape[1]]
-    slope = float(target @ per_shift)
-    C = problem.data.C[members]
-    if problem.loss is Loss.SQUARED_HINGE:  # a parabola: minus a^2/(4C) each, or minus (sum a)^2/(4C)
-        if problem.machine.bound is Bound.SIMPLEX:
-            bend, pull = np.full(len(a), slope_of_sum**2), slope_of_sum * a.sum(axis=1)
-        else:
-            bend, pull = np.full(len(a), float(per_shift @ per_shift)), a @ per_shift
-        with np.errstate(divide="ignore", invalid="ignore"):
-            best = np.where(bend > 0, (2 * C * slope - pull) / bend, np.sign(slope) * np.inf)
+            bend, pull = float(line.direction @ line.direction), line.a @ line.direction
+        peak = (2 * line.C * line.target_slope - pull) / bend if bend > 0 else np.sign(line.target_slope) * np.inf
+    elif abs(line.target_slope) > 1e-12:
+        peak = np.sign(line.target_slope) * np.inf
     else:
-        best = np.full(len(a), np.sign(slope) * np.inf if abs(slope) > 1e-12 else 0.0)
-    feasible = np.maximum(lowest, np.minimum(best, highest))
-    return np.where(np.isfinite(feasible), feasible, lowest)
+        better = line.end_violations(gradient, True) <= line.end_violations(gradient, False)
+        peak = np.where(better, -np.inf, np.inf)
+    feasible = np.maximum(line.lowest, np.minimum(peak, line.highest))
+    shift: FloatArray = np.where(np.isfinite(feasible), feasible, line.lowest)
+    return shift
 
 
-def _recover_by_programming(
-    problem: DualProblem, beta: FloatArray, members: np.ndarray, y: int
-) -> FloatArray:
+def _recover_by_programming(problem: DualProblem, beta: FloatArray, members: np.ndarray, y: int) -> FloatArray:
     """For a machine of a user's own without the usual form: least squares, or a linear program each."""
     table = problem.machine.table(problem.n_classes)
     n = int(table.n_components[y])

@@ -1,20 +1,18 @@
-"""Solving a dual problem: options, state, report, and the one call into the C++ core.
-
-Also the hard margin (C = inf), which is a sequence of ordinary problems.
-"""
+"""Solving a dual problem: options, state, report, and the one call into the C++ core."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from multimargin import _core
-from multimargin.machines import Bound, FloatArray
-from multimargin.problem import DualProblem, Loss
+from multimargin.machines import FloatArray
+from multimargin.problem import DualProblem
+from multimargin.separability import refuse_if_inseparable
 
 
 class SolverChoice(Enum):
@@ -160,8 +158,8 @@ def solve(
     """
     check_start(problem, start)
     if np.isinf(problem.data.C).any():
-        return _solve_hard_margin(problem, options, start, watch)
-    return _solve_once(problem, options, start, watch)
+        refuse_if_inseparable(problem)
+    return _run_core(problem, options, start, watch)
 
 
 def check_start(problem: DualProblem, start: SolverState | None) -> None:
@@ -177,9 +175,7 @@ def check_start(problem: DualProblem, start: SolverState | None) -> None:
         )
 
 
-def _solve_once(
-    problem: DualProblem, options: SolverOptions, start: SolverState | None, watch: Watch | None
-) -> Solution:
+def _run_core(problem: DualProblem, options: SolverOptions, start: SolverState | None, watch: Watch | None) -> Solution:
     result = _core.solve(
         problem.store.core,
         problem.to_core(),
@@ -210,39 +206,4 @@ def _report(report: _core.Report) -> SolverReport:
         for entry in fields(SolverReport)
         if entry.name not in ("stop_reason", "n_iter")
     }
-    return SolverReport(
-        stop_reason=StopReason(report.stop_reason.name), n_iter=int(report.iterations), **values
-    )
-
-
-# C = inf is solved with bounds of these sizes (times a scale): a solution that touches none is the hard margin's.
-HARD_MARGIN_BOUNDS = (1e2, 1e4, 1e6, 1e8)
-
-
-def _solve_hard_margin(
-    problem: DualProblem, options: SolverOptions, start: SolverState | None, watch: Watch | None
-) -> Solution:
-    if not np.isinf(problem.data.C).all():
-        raise ValueError("C=inf with a finite weighted C for some examples; use C=inf for all of them or for none.")
-    targets = problem.targets
-    scale = float(targets.max()) / max(float(np.median(problem.store.diagonal()[problem.data.rows])), 1e-12)
-    spent = 0
-    for bound in HARD_MARGIN_BOUNDS:
-        bounded = replace(problem, data=replace(problem.data, C=np.full(problem.n_examples, bound * scale)))
-        bounded = replace(bounded, loss=Loss.HINGE)
-        bounded.__dict__["store"] = problem.store  # one store for all of them
-        solution = _solve_once(bounded, options, start, watch)
-        spent += solution.report.n_iter
-        start = solution.state
-        solution = replace(solution, report=replace(solution.report, n_iter=spent))
-        if solution.report.stop_reason is not StopReason.CONVERGED or not _touches(bounded, solution.state):
-            return solution
-    raise ValueError(
-        f"C=inf asks for a hard margin, but the classes cannot be separated without error (the dual grows "
-        f"beyond {bound * scale:.0e}); use a finite C or a kernel that separates them."
-    )
-
-
-def _touches(problem: DualProblem, state: SolverState) -> bool:
-    used = state.amounts if problem.machine.bound is Bound.BOX else state.amounts.sum(axis=1, keepdims=True)
-    return bool((used >= (1 - 1e-9) * problem.data.C[:, None]).any())
+    return SolverReport(stop_reason=StopReason(report.stop_reason.name), n_iter=int(report.iterations), **values)

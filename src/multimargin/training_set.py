@@ -29,6 +29,8 @@ class TrainingSet:
     C : ndarray of shape (n_kept,)
         C times class weight times sample weight.
     class_weight : ndarray of shape (n_classes,)
+    weight : ndarray of shape (n_kept,)
+        The sample weights.
     """
 
     X: DataArray
@@ -37,6 +39,15 @@ class TrainingSet:
     y: IntArray
     C: FloatArray
     class_weight: FloatArray
+    weight: FloatArray
+
+    def variance(self) -> float:
+        """Return the variance of all entries of X; a weight counts as that many repetitions of its row."""
+        if len(self.rows) == len(self.X) and (self.weight == self.weight[0]).all():
+            return float(self.X.var())
+        kept = np.asarray(self.X[self.rows], dtype=np.float64)
+        mean = np.average(kept.mean(axis=1), weights=self.weight)
+        return float(np.average(((kept - mean) ** 2).mean(axis=1), weights=self.weight))
 
     @property
     def n_classes(self) -> int:
@@ -64,8 +75,8 @@ class TrainingSet:
         missing = np.setdiff1d(np.arange(len(classes)), codes[rows])
         if len(missing):
             raise ValueError(
-                f"Every example of class {classes[missing[0]]!r} has sample_weight 0; give one of them a "
-                "positive weight or remove the class from y."
+                f"Every sample_weight of class {classes[missing[0]]!r} is zero; give one of its examples a positive "
+                "weight or remove the class from y."
             )
         per_class = _class_weights(class_weight, classes, y, weight)
         return cls(
@@ -75,6 +86,7 @@ class TrainingSet:
             y=codes[rows].astype(np.int64),
             C=C * per_class[codes[rows]] * weight[rows],
             class_weight=per_class,
+            weight=weight[rows],
         )
 
 
@@ -99,7 +111,8 @@ def _class_weights(choice: Any, classes: np.ndarray, y: np.ndarray, weight: Floa
     if isinstance(choice, str) and choice == "balanced":
         # Weighted, so that a weight of two means the same as a repeated row.
         totals = np.array([weight[y == label].sum() for label in classes])
-        return weight.sum() / (len(classes) * totals)
+        balanced: FloatArray = weight.sum() / (len(classes) * totals)
+        return balanced
     per_class = np.asarray(compute_class_weight(choice, classes=classes, y=y), dtype=np.float64)
     if not (np.isfinite(per_class).all() and (per_class > 0).all()):
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,17 +39,15 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     check_is_fitted(model)
     recipe: Recipe = model._recipe
     expansion: KernelModel = model._model
-    X, y = validate_data(model, X, y, dtype=[np.float64, np.float32], order="C", reset=False)
-    data = TrainingSet.from_arrays(X, y, C=recipe.C, sample_weight=sample_weight)
+    checked_X, labels = validate_data(model, X, y, dtype=[np.float64, np.float32], order="C", reset=False)
+    data = TrainingSet.from_arrays(checked_X, labels, C=recipe.C, sample_weight=sample_weight)
     data = _with_class_weights(model, data)
     _check_support(model, expansion, data)
     problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
     beta = np.zeros((len(data.X), problem.n_classes))
     beta[expansion.support] = expansion.beta
-    amounts = recover_amounts(problem, beta[data.rows])
-    scores = problem.store.scores(
-        expansion.support.astype(np.int64), expansion.beta, data.X[data.rows], n_threads()
-    )
+    scores = problem.store.scores(expansion.support.astype(np.int64), expansion.beta, data.X[data.rows], n_threads())
+    amounts = recover_amounts(problem, beta[data.rows], scores)
     return assemble(
         problem,
         evaluate(problem, amounts, scores),
@@ -64,20 +63,11 @@ def _with_class_weights(model: Any, data: TrainingSet) -> TrainingSet:
             f"y has the classes {data.classes.tolist()}, the model was trained on {model.classes_.tolist()}; "
             "verify needs the training data."
         )
-    return TrainingSet(
-        X=data.X,
-        classes=data.classes,
-        rows=data.rows,
-        y=data.y,
-        C=data.C * model.class_weight_[data.y],
-        class_weight=model.class_weight_,
-    )
+    return replace(data, C=data.C * model.class_weight_[data.y], class_weight=model.class_weight_)
 
 
 def _check_support(model: Any, expansion: KernelModel, data: TrainingSet) -> None:
-    same = len(data.X) == model.shape_fit_[0] and np.array_equal(
-        data.X[expansion.support], expansion.support_vectors
-    )
+    same = len(data.X) == model.shape_fit_[0] and np.array_equal(data.X[expansion.support], expansion.support_vectors)
     if not same:
         raise ValueError(
             f"X ({len(data.X)} rows) does not hold the model's support vectors at the rows support_ names "

@@ -1,16 +1,49 @@
-// The steps of the decomposition: one and two variables, two variables of one example, a whole example.
+#include "steps.hpp"
+
 #include <algorithm>
 #include <cmath>
 
-#include "descent.hpp"
 #include "two_variables.hpp"
 
 namespace multimargin {
 
-// DGI11 4.2 (one variable) and 4.3 with appendix A.2 (two).
+namespace {
+
+void add_row(double factor, const float* row, double* out, Index n) {
+    simd::best_table().axpy_f32(factor, row, out, n);
+}
+
+void add_row(double factor, const double* row, double* out, Index n) {
+    simd::best_table().axpy_f64(factor, row, out, n);
+}
+
+}  // namespace
+
 template <class T>
-bool Descent<T>::step_box_variables() {
-    const Variable first = box_choice_.variable;
+Steps<T>::Steps(const Problem& problem)
+    : problem_(problem),
+      machine_(problem.machine()),
+      gradient_(unsigned_index(machine_.max_components())),
+      target_(unsigned_index(machine_.max_components())),
+      column_deltas_(unsigned_index(machine_.n_columns())) {
+    for (Index y = 0; y < machine_.n_classes; ++y) {
+        private_square_.emplace_back();
+        weight_.emplace_back();
+        for (const Component& c : machine_.of(y)) {
+            private_square_.back().push_back(c.private_square);
+            weight_.back().push_back(c.weight);
+        }
+    }
+}
+
+template <class T>
+void Steps<T>::attach(Workspace& workspace, RowProvider<T>& rows) {
+    workspace_ = &workspace;
+    rows_ = &rows;
+}
+
+template <class T>
+StepResult Steps<T>::box_variables(const Variable& first, BoxSelector* selector) {
     const auto component_of = [&](const Variable& v) -> const Component& {
         return machine_.of(workspace_->class_of(v.position))[unsigned_index(v.p)];
     };
@@ -20,46 +53,44 @@ bool Descent<T>::step_box_variables() {
     };
     const double q11 = curvature_of(first);
     const double a1 = workspace_->amounts(first.p)[first.position], cap1 = workspace_->cap()[first.position];
-    const T* row = row_of(first.position);
-    Variable second;
-    if (options_.solver == SolverKind::s2do) second = box_selector_.partner(*workspace_, first, q11, row);
     double mu1 = one_variable_step(first.gradient, std::max(q11, curvature_floor), a1, cap1), mu2 = 0.0;
     double gain = mu1 * (first.gradient - 0.5 * q11 * mu1);
-    double a2 = 0.0;
-    if (second.exists()) {
-        const double q22 = curvature_of(second);
-        const double q12 = machine_.coupling(component_of(first), component_of(second)) *
-                           static_cast<double>(row[second.position]);
-        a2 = workspace_->amounts(second.p)[second.position];
-        const PairProblem pair{first.gradient, second.gradient, q11, q22, q12, a1, a2, cap1,
-                               workspace_->cap()[second.position]};
-        const auto [both1, both2] = two_variable_step(pair);
-        const double joint = both1 * (first.gradient - 0.5 * q11 * both1 - q12 * both2) +
-                             both2 * (second.gradient - 0.5 * q22 * both2);
-        if (std::isfinite(joint) && joint > gain) {
-            mu1 = both1;
-            mu2 = both2;
-            gain = joint;
+    Variable second;
+    if (selector != nullptr) {
+        const T* row = rows_->row(first.position);
+        second = selector->partner(*workspace_, first, q11, row);
+        if (second.exists()) {
+            const double q22 = curvature_of(second);
+            const double q12 = machine_.coupling(component_of(first), component_of(second)) *
+                               static_cast<double>(row[second.position]);
+            const double a2 = workspace_->amounts(second.p)[second.position];
+            const auto [both1, both2] = two_variable_step({first.gradient, second.gradient, q11, q22, q12, a1, a2, cap1,
+                                                           workspace_->cap()[second.position]});
+            const double joint = both1 * (first.gradient - 0.5 * q11 * both1 - q12 * both2) +
+                                 both2 * (second.gradient - 0.5 * q22 * both2);
+            if (std::isfinite(joint) && joint > gain) {
+                mu1 = both1;
+                mu2 = both2;
+                gain = joint;
+            }
         }
     }
-    tally_.dual += gain;
-    const auto move = [&](const Variable& v, double a, double mu) {
-        if (mu == 0.0) return false;
-        const Index n = workspace_->n_components(v.position);
-        for (Index p = 0; p < n; ++p) target_[unsigned_index(p)] = workspace_->amounts(p)[v.position];
-        target_[unsigned_index(v.p)] = a + mu;
-        return move_example(v.position);
-    };
-    const bool moved1 = move(first, a1, mu1);
-    if (second.exists() && second.position == first.position) a2 = workspace_->amounts(second.p)[second.position];
-    const bool moved2 = second.exists() && move(second, a2, mu2);
-    return moved1 || moved2;
+    const bool moved1 = move_variable(first, mu1);
+    const bool moved2 = second.exists() && move_variable(second, mu2);
+    return {moved1 || moved2, gain};
 }
 
-// Two variables of one example, the slack being one of them: DGI11 4.4.
 template <class T>
-bool Descent<T>::step_pair_in_example() {
-    const Index position = example_choice_.position;
+bool Steps<T>::move_variable(const Variable& variable, double amount) {
+    if (amount == 0.0) return false;
+    const Index n = workspace_->n_components(variable.position);
+    for (Index p = 0; p < n; ++p) target_[unsigned_index(p)] = workspace_->amounts(p)[variable.position];
+    target_[unsigned_index(variable.p)] += amount;
+    return move_example(variable.position);
+}
+
+template <class T>
+StepResult Steps<T>::pair_in_example(Index position) {
     const Index n = workspace_->n_components(position);
     const auto& components = machine_.of(workspace_->class_of(position));
     const double k = workspace_->diagonal()[position], ridge = problem_.ridge(workspace_->example(position));
@@ -91,27 +122,25 @@ bool Descent<T>::step_pair_in_example() {
             fall = q;
         }
     }
-    if (largest < 0.0) return false;
+    if (largest < 0.0) return {};
     const double difference = gradient_at(rise) - gradient_at(fall), q = curvature(rise, fall);
     const double mu = std::min(amount_at(fall), difference / std::max(q, curvature_floor));
-    tally_.dual += mu * (difference - 0.5 * q * mu);
     for (Index p = 0; p < n; ++p) target_[unsigned_index(p)] = workspace_->amounts(p)[position];
     if (rise != slack) target_[unsigned_index(rise)] += mu;
     if (fall != slack) target_[unsigned_index(fall)] = mu < amount_at(fall) ? target_[unsigned_index(fall)] - mu : 0.0;
-    return move_example(position);
+    return {move_example(position), mu * (difference - 0.5 * q * mu)};
 }
 
 template <class T>
-double Descent<T>::violation_at(Index position) {
+double Steps<T>::violation_at(Index position) {
     const std::size_t n = unsigned_index(workspace_->n_components(position));
     workspace_->gradient_at(position, gradient_);
     for (std::size_t p = 0; p < n; ++p) target_[p] = workspace_->amounts(static_cast<Index>(p))[position];
     return example_violation(machine_.bound, {gradient_.data(), n}, {target_.data(), n}, workspace_->cap()[position]);
 }
 
-// All variables of the example at once: HL02 (18)-(20).
 template <class T>
-bool Descent<T>::step_whole_example(Index position) {
+StepResult Steps<T>::whole_example(Index position) {
     const Index y = workspace_->class_of(position);
     const std::size_t n = unsigned_index(workspace_->n_components(position));
     workspace_->gradient_at(position, gradient_);
@@ -140,17 +169,38 @@ bool Descent<T>::step_whole_example(Index position) {
         sum += delta;
     }
     const double ridge_part = example.ridge * (machine_.bound == Bound::simplex ? sum * sum : ridge_square);
-    tally_.dual += linear - 0.5 * (example.diagonal * (square + example.sigma * shared * shared) + ridge_part);
-    return move_example(position);
+    const double curvature = example.diagonal * (square + example.sigma * shared * shared) + ridge_part;
+    return {move_example(position), linear - 0.5 * curvature};
 }
 
-template bool Descent<float>::step_box_variables();
-template bool Descent<double>::step_box_variables();
-template double Descent<float>::violation_at(Index);
-template double Descent<double>::violation_at(Index);
-template bool Descent<float>::step_pair_in_example();
-template bool Descent<double>::step_pair_in_example();
-template bool Descent<float>::step_whole_example(Index);
-template bool Descent<double>::step_whole_example(Index);
+template <class T>
+bool Steps<T>::move_example(Index position) {
+    const Index n = workspace_->n_components(position);
+    const auto& components = machine_.of(workspace_->class_of(position));
+    std::fill(column_deltas_.begin(), column_deltas_.end(), 0.0);
+    bool changed = false;
+    const Index example = workspace_->example(position);
+    const double cap = workspace_->cap()[position], negligible = problem_.negligible(example);
+    for (Index p = 0; p < n; ++p) {
+        const double old = workspace_->amounts(p)[position];
+        double value = target_[unsigned_index(p)];
+        if (value <= negligible) value = 0.0;
+        if (value >= (1.0 - bound_tolerance) * cap) value = cap;
+        if (value == old) continue;
+        changed = true;
+        workspace_->set_amount(position, p, value);
+        machine_.add_to_columns(components[unsigned_index(p)], value - old, column_deltas_.data());
+    }
+    if (!changed) return false;
+    const T* row = rows_->row(position);
+    for (std::size_t c = 0; c < column_deltas_.size(); ++c) {
+        if (column_deltas_[c] == 0.0) continue;
+        add_row(column_deltas_[c], row, workspace_->column(static_cast<Index>(c)), workspace_->size());
+    }
+    return true;
+}
+
+template class Steps<float>;
+template class Steps<double>;
 
 }  // namespace multimargin

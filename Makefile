@@ -1,0 +1,80 @@
+# Everything runs in .venv, which is made on first use. Needs python3 (>= 3.11), a C++20 compiler and make.
+#   PYTHON=python3.12 make test     chooses the interpreter
+#   CXX=clang++ make test           chooses the compiler
+PYTHON ?= python3
+JOBS ?= 2
+
+BIN := .venv/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+
+CPP := $(wildcard cpp/*/*.cpp cpp/*/*.hpp cpp/*/*/*.cpp cpp/*/*/*.hpp)
+PACKAGE := pyproject.toml CMakeLists.txt README.md LICENSE $(filter-out cpp/tests/%,$(CPP)) \
+	$(shell find src -type f -not -name '*.pyc')
+CMAKE_TESTS := -G Ninja -DMULTIMARGIN_BUILD_TESTS=ON -DMULTIMARGIN_BUILD_MODULE=OFF
+
+.PHONY: help demo test lint test-cpp test-python sanitize clean
+
+help:
+	@echo "make demo      train, check and plot a small example: demo.png"
+	@echo "make test      lint, C++ tests, Python tests"
+	@echo "make lint      ruff, clang-format, mypy"
+	@echo "make test-cpp  the C++ tests alone"
+	@echo "make sanitize  C++ tests and some Python tests under address and undefined-behaviour sanitizers"
+	@echo "make clean     remove everything that these commands made"
+
+demo: .venv/plots
+	$(BIN)/multimargin demo
+
+test: lint test-cpp test-python
+
+lint: .venv/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
+	$(BIN)/mypy
+
+test-cpp: .venv/test
+	@mkdir -p build
+	$(BIN)/cmake -S . -B build/cpp-tests $(CMAKE_TESTS) -DMULTIMARGIN_WERROR=ON > build/cpp-tests.log
+	$(BIN)/cmake --build build/cpp-tests
+	$(BIN)/ctest --test-dir build/cpp-tests --output-on-failure
+
+test-python: .venv/test
+	$(BIN)/python -m pytest -q -n $(JOBS)
+
+# The preloaded libraries: the sanitizer must come first, and finds the exceptions' functions only if they are there.
+SANITIZE := address,undefined
+SANITIZED := build/sanitize
+SANITIZED_PYTHON := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH=$(SANITIZED)/python
+# Files that reach every part of the core, in well under two minutes even when sanitized.
+SANITIZED_TESTS ?= $(wildcard tests/test_example_steps.py tests/test_qp.py tests/test_control.py tests/test_degenerate.py)
+
+sanitize: .venv/test
+	@mkdir -p build
+	$(BIN)/cmake -S . -B $(SANITIZED)/cpp-tests $(CMAKE_TESTS) -DMULTIMARGIN_SANITIZE=$(SANITIZE) \
+		-DCMAKE_CXX_FLAGS=-D_GLIBCXX_ASSERTIONS > build/sanitize.log
+	$(BIN)/cmake --build $(SANITIZED)/cpp-tests
+	UBSAN_OPTIONS=print_stacktrace=1 $(BIN)/ctest --test-dir $(SANITIZED)/cpp-tests --output-on-failure
+	$(PIP) install --no-build-isolation --no-deps --upgrade --target $(SANITIZED)/python \
+		--config-settings=build-dir=$(SANITIZED)/module --config-settings=install.strip=false \
+		--config-settings=cmake.define.MULTIMARGIN_SANITIZE=$(SANITIZE) .
+	$(SANITIZED_PYTHON) $(BIN)/python -c "import multimargin; print('sanitized:', multimargin.__file__)"
+	$(SANITIZED_PYTHON) $(BIN)/python -m pytest -q -p no:cacheprovider -o timeout=600 $(SANITIZED_TESTS)
+
+clean:
+	rm -rf .venv build demo.png .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# What builds the package: its build requirements, and cmake and ninja so that no system copy is needed.
+.venv/made: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(PIP) install cmake ninja $$($(BIN)/python -c \
+		"import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'])")
+	touch $@
+
+# .venv/test: the package as it is now, with the extra "test"; the same for "plots".
+.venv/test .venv/plots: .venv/%: .venv/made $(PACKAGE)
+	$(PIP) install --no-build-isolation '.[$*]'
+	touch $@

@@ -1,0 +1,1 @@
+"""Figures. Needs matplotlib (``pip install 'multimargin[plots]'``), which is imported in here only."""

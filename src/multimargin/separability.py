@@ -1,0 +1,73 @@
+"""Whether a hard margin (C = inf) exists: asked before the long work, because without one the dual is unbounded."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from multimargin.machines import FloatArray
+from multimargin.problem import DualProblem
+
+# Beyond this many examples a kernel without explicit features is judged on a sample: a part that cannot be
+# separated proves that the whole cannot.
+SAMPLE = 1_000
+
+
+def refuse_if_inseparable(problem: DualProblem) -> None:
+    """Raise ValueError when no weights reach all target margins."""
+    if not np.isinf(problem.data.C).all():
+        raise ValueError("C=inf with a finite C for some examples; use C=inf for all of them or for none.")
+    if not problem.kernel.positive_semidefinite:
+        raise ValueError(
+            f"C=inf with kernel={problem.kernel.name!r} may have no solution, because the kernel is not positive "
+            "semi-definite; use a finite C or another kernel."
+        )
+    if problem.kernel.name in ("rbf", "laplacian") and problem.kernel.gamma > 0:
+        separable = not _same_point_in_two_classes(problem)  # distinct points are independent in feature space
+    else:
+        features, examples = _features(problem)
+        separable = _margins_exist(problem, features, examples)
+    if not separable:
+        raise ValueError(
+            "C=inf asks for a hard margin, but the classes cannot be separated without error; use a finite C or a "
+            "kernel that separates them."
+        )
+
+
+def _same_point_in_two_classes(problem: DualProblem) -> bool:
+    data = problem.data
+    points, which = np.unique(data.X[data.rows], axis=0, return_inverse=True)
+    classes_at_point = np.unique(np.stack([which.ravel(), data.y], axis=1), axis=0)
+    return len(classes_at_point) > len(points)
+
+
+def _features(problem: DualProblem) -> tuple[FloatArray, np.ndarray]:
+    """Features whose products are the kernel on the examples judged, and these examples."""
+    data = problem.data
+    X = np.asarray(data.X[data.rows], dtype=np.float64)
+    if problem.kernel.name == "linear":
+        constant = np.full((len(X), 1), np.sqrt(problem.trained_kernel.offset))
+        return np.hstack([X, constant]), np.arange(len(X))
+    chosen = np.random.default_rng(0).permutation(len(X))[:SAMPLE]
+    values, vectors = np.linalg.eigh(problem.trained_kernel.gram(X[chosen], X[chosen]))
+    kept = values > values.max() * 1e-12
+    return vectors[:, kept] * np.sqrt(values[kept]), chosen
+
+
+def _margins_exist(problem: DualProblem, features: FloatArray, examples: np.ndarray) -> bool:
+    """A linear program without objective: weights (n_features, n_classes) with nu Pi W'x >= t for every component."""
+    nu = problem.machine.table(problem.n_classes).dense()
+    if problem.machine.sum_to_zero:
+        nu = nu - nu.mean(axis=2, keepdims=True)
+    targets, mask = problem.targets[examples], problem.mask[examples]
+    rows, bounds = [], []
+    for number, example in enumerate(examples):
+        present = nu[problem.data.y[example]][mask[number]]
+        rows.append(sparse.csr_array(np.kron(present, features[number])))
+        bounds.append(targets[number][mask[number]])
+    constraints = sparse.vstack(rows)
+    found = linprog(
+        np.zeros(constraints.shape[1]), A_ub=-constraints, b_ub=-np.concatenate(bounds), bounds=(None, None)
+    )
+    return bool(found.status != 2)

@@ -1,0 +1,154 @@
+"""What several tests share: small data sets, problems, and an independent quadratic programming solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import clarabel
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from scipy import sparse
+
+from multimargin.kernels import KernelSpec
+from multimargin.machines import MACHINES, Bound, FloatArray, IntArray, Machine
+from multimargin.problem import Bias, DualProblem, Loss
+from multimargin.reference import gram_matrix
+from multimargin.training_set import TrainingSet
+
+RBF = KernelSpec("rbf", gamma=0.5)
+KERNELS = (
+    KernelSpec("linear"),
+    KernelSpec("rbf", gamma=2.0),
+    KernelSpec("poly", gamma=0.5, degree=3, coef0=1.0),
+    KernelSpec("poly", gamma=1.0, degree=2, coef0=0.0),
+    KernelSpec("laplacian", gamma=0.7),
+)
+
+each_machine = pytest.mark.parametrize("name", list(MACHINES))
+each_loss = pytest.mark.parametrize("loss", list(Loss), ids=lambda loss: loss.value)
+each_bias = pytest.mark.parametrize("bias", list(Bias), ids=lambda bias: bias.value)
+
+
+def draw_data(seed: int, n: int, n_classes: int, n_features: int = 2) -> tuple[FloatArray, IntArray]:
+    """Return overlapping clouds; every class occurs."""
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)])
+    centres = rng.normal(size=(n_classes, n_features))
+    X = centres[y] + rng.normal(size=(n, n_features))
+    return X, rng.permutation(y).astype(np.int64)
+
+
+def make_problem(
+    X: FloatArray,
+    y: np.ndarray,
+    machine: str | Machine,
+    *,
+    C: float = 1.0,
+    kernel: KernelSpec = RBF,
+    loss: Loss = Loss.HINGE,
+    bias: Bias = Bias.NONE,
+    weight: FloatArray | None = None,
+) -> DualProblem:
+    data = TrainingSet.from_arrays(np.ascontiguousarray(X), y, C=C, sample_weight=weight)
+    return DualProblem(data, MACHINES[machine] if isinstance(machine, str) else machine, kernel, loss, bias)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A small training set with everything but machine, loss and bias; ``repr`` is all that reproduces it."""
+
+    seed: int
+    n: int
+    n_classes: int
+    n_features: int
+    C: float
+    kernel: KernelSpec
+    weighted: bool
+
+    def problem(self, machine: str | Machine, loss: Loss, bias: Bias) -> DualProblem:
+        X, y = draw_data(self.seed, self.n, self.n_classes, self.n_features)
+        X = X / np.linalg.norm(X, axis=1).max()  # powers of large values need millions of small steps
+        weight = np.random.default_rng(self.seed).uniform(0.2, 3.0, self.n) if self.weighted else None
+        return make_problem(
+            X, y, machine, C=self.C, kernel=self.kernel, loss=loss, bias=bias, weight=weight
+        )
+
+
+def cases(
+    *, n: tuple[int, int] = (5, 20), n_classes: tuple[int, int] = (2, 4), log10_C: tuple[float, float] = (-2, 2)
+) -> st.SearchStrategy[Case]:
+    """Return small training sets."""
+    return st.builds(
+        Case,
+        seed=st.integers(0, 10**6),
+        n=st.integers(*n),
+        n_classes=st.integers(*n_classes),
+        n_features=st.integers(1, 3),
+        C=st.floats(*log10_C).map(lambda exponent: float(10**exponent)),
+        kernel=st.sampled_from(KERNELS),
+        weighted=st.booleans(),
+    )
+
+
+def beta_map(problem: DualProblem) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return the matrix of a -> beta (n_examples * n_classes rows), the targets, and each variable's example."""
+    d, table = problem.n_classes, problem.machine.table(problem.n_classes)
+    projection = np.eye(d) - (1.0 / d if problem.machine.sum_to_zero else 0.0)
+    columns, targets, examples = [], [], []
+    for i, y in enumerate(problem.data.y):
+        for p in range(int(table.n_components[y])):
+            beta = np.zeros((problem.n_examples, d))
+            beta[i] = projection @ table.dense()[y, p]
+            columns.append(beta.ravel())
+            targets.append(float(table.target[y, p]))
+            examples.append(i)
+    return np.array(columns).T, np.array(targets), np.array(examples, dtype=np.int64)
+
+
+def run_clarabel(P: FloatArray, q: FloatArray, A: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the x that minimises x'Px/2 + q'x under Ax <= b, as exactly as an interior point can."""
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    cones = [clarabel.NonnegativeConeT(len(b))]
+    for tol in (1e-12, 1e-11, 1e-10, 1e-9):  # where the numbers do not allow the first, clarabel gives up and says so
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
+        solver = clarabel.DefaultSolver(
+            sparse.csc_matrix(np.triu(P)), q, sparse.csc_matrix(A), b, cones, settings
+        )
+        solution = solver.solve()
+        if solution.status == clarabel.SolverStatus.Solved:
+            return np.array(solution.x)
+    raise AssertionError(f"clarabel: {solution.status}")
+
+
+def solve_dual_densely(problem: DualProblem) -> tuple[float, FloatArray]:
+    """Return the optimal value of the dual and the scores F, by clarabel on the dense quadratic program."""
+    B, targets, examples = beta_map(problem)
+    K = np.kron(gram_matrix(problem), np.eye(problem.n_classes))
+    n = len(targets)
+    C = problem.data.C
+    Q = B.T @ K @ B
+    member = (examples[None, :] == np.arange(problem.n_examples)[:, None]).astype(np.float64)
+    simplex = problem.machine.bound is Bound.SIMPLEX
+    if problem.loss is Loss.SQUARED_HINGE:
+        used = member if simplex else np.eye(n)
+        price = C if simplex else C[examples]
+        Q = Q + used.T @ (used / (2 * price[:, None]))
+        A, b = -np.eye(n), np.zeros(n)
+    else:
+        A = np.vstack([-np.eye(n), member if simplex else np.eye(n)])
+        b = np.concatenate([np.zeros(n), C if simplex else C[examples]])
+    a = np.maximum(run_clarabel(Q, -targets, A, b), 0.0)
+    return float(targets @ a - 0.5 * a @ Q @ a), (K @ B @ a).reshape(problem.n_examples, -1)
+
+
+def random_amounts(problem: DualProblem, rng: np.random.Generator) -> FloatArray:
+    """Return feasible dual variables, some of them at their bounds."""
+    a = rng.uniform(0.0, 1.0, (problem.n_examples, problem.n_components))
+    a[rng.uniform(size=a.shape) < 0.3] = 0.0
+    if problem.machine.bound is Bound.SIMPLEX:
+        a /= np.maximum(a.sum(axis=1, keepdims=True), 1.0)
+    else:
+        a[rng.uniform(size=a.shape) < 0.2] = 1.0
+    return np.where(problem.mask, a * problem.data.C[:, None], 0.0)
