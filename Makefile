@@ -49,8 +49,8 @@ SANITIZE := address,undefined
 SANITIZED := build/sanitize
 SANITIZED_PYTHON := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH=$(SANITIZED)/python
-# Files that reach every part of the core, in well under two minutes even when sanitized.
-SANITIZED_TESTS ?= $(wildcard tests/test_example_steps.py tests/test_qp.py tests/test_control.py tests/test_degenerate.py)
+# Files that reach every part of the core, in about two minutes even when sanitized.
+SANITIZED_TESTS ?= $(wildcard $(patsubst %,tests/test_%.py,example_steps qp control threads degenerate))
 
 sanitize: .venv/test
 	@mkdir -p build

@@ -13,7 +13,6 @@ from scipy import sparse
 from multimargin.kernels import KernelSpec
 from multimargin.machines import MACHINES, Bound, FloatArray, IntArray, Machine
 from multimargin.problem import Bias, DualProblem, Loss
-from multimargin.reference import gram_matrix
 from multimargin.training_set import TrainingSet
 
 RBF = KernelSpec("rbf", gamma=0.5)
@@ -70,9 +69,7 @@ class Case:
         X, y = draw_data(self.seed, self.n, self.n_classes, self.n_features)
         X = X / np.linalg.norm(X, axis=1).max()  # powers of large values need millions of small steps
         weight = np.random.default_rng(self.seed).uniform(0.2, 3.0, self.n) if self.weighted else None
-        return make_problem(
-            X, y, machine, C=self.C, kernel=self.kernel, loss=loss, bias=bias, weight=weight
-        )
+        return make_problem(X, y, machine, C=self.C, kernel=self.kernel, loss=loss, bias=bias, weight=weight)
 
 
 def cases(
@@ -111,11 +108,10 @@ def run_clarabel(P: FloatArray, q: FloatArray, A: FloatArray, b: FloatArray) -> 
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     cones = [clarabel.NonnegativeConeT(len(b))]
-    for tol in (1e-12, 1e-11, 1e-10, 1e-9):  # where the numbers do not allow the first, clarabel gives up and says so
+    # Where the numbers do not allow the first, clarabel gives up and says so.
+    for tol in (1e-12, 1e-11, 1e-10, 1e-9, 1e-8):
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
-        solver = clarabel.DefaultSolver(
-            sparse.csc_matrix(np.triu(P)), q, sparse.csc_matrix(A), b, cones, settings
-        )
+        solver = clarabel.DefaultSolver(sparse.csc_matrix(np.triu(P)), q, sparse.csc_matrix(A), b, cones, settings)
         solution = solver.solve()
         if solution.status == clarabel.SolverStatus.Solved:
             return np.array(solution.x)
@@ -125,7 +121,9 @@ def run_clarabel(P: FloatArray, q: FloatArray, A: FloatArray, b: FloatArray) -> 
 def solve_dual_densely(problem: DualProblem) -> tuple[float, FloatArray]:
     """Return the optimal value of the dual and the scores F, by clarabel on the dense quadratic program."""
     B, targets, examples = beta_map(problem)
-    K = np.kron(gram_matrix(problem), np.eye(problem.n_classes))
+    X = problem.data.X[problem.data.rows]
+    constant = 1.0 if problem.bias is Bias.REGULARIZED else 0.0  # b^2/2 is the weight of a constant feature
+    K = np.kron(problem.kernel.gram(X, X) + constant, np.eye(problem.n_classes))
     n = len(targets)
     C = problem.data.C
     Q = B.T @ K @ B

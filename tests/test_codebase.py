@@ -39,6 +39,7 @@ LAYERS = (
     "training_set",
     "problem",
     "reference",
+    "separability",
     "solver",
     "recovery",
     "certificate",

@@ -27,7 +27,9 @@ from multimargin import MACHINES, SVC, verify
 ESTIMATORS = [SVC(multi_class=name) for name in MACHINES] + [
     SVC(bias="regularized"),
     SVC(loss="squared_hinge", multi_class="cs"),
-    SVC(kernel="linear", solver="s2do"),
+    SVC(kernel="linear", bias="regularized"),
+    SVC(kernel="laplacian", bias="regularized"),
+    SVC(solver="two-level"),
 ]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import draw_data, each_machine, make_problem, solve_dual_densely
 
+from helpers import draw_data, each_machine, make_problem, solve_dual_densely
 from multimargin import SVC, Bound, ComponentTable, Machine, verify
 from multimargin.certificate import evaluate
 from multimargin.coupling import coefficients, coupling_matrix, derive_structure, margins

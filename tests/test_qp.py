@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import Case, cases, draw_data, each_bias, each_loss, each_machine, make_problem, solve_dual_densely
 from hypothesis import given, settings
 
+from helpers import Case, cases, draw_data, each_bias, each_loss, each_machine, make_problem, solve_dual_densely
 from multimargin.certificate import evaluate
 from multimargin.kernels import KernelSpec
 from multimargin.problem import Bias, DualProblem, Loss

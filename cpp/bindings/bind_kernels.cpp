@@ -41,7 +41,7 @@ NumpyArray<T> block(const Store& store, const Vector1<std::int64_t>& rows, const
         const auto prepared = store.source.columns<T>(column_list);
         const std::size_t width = unsigned_index(prepared->n_panels() * simd::panel_width);
         AlignedVector<T> padded(n_rows * width);
-        prepared->fill(row_list, 0, prepared->n_panels(), padded.data(), static_cast<Index>(width));
+        prepared->fill(row_list, padded.data(), static_cast<Index>(width));
         for (std::size_t r = 0; r < n_rows; ++r) {
             std::copy_n(padded.data() + r * width, n_columns, values.data() + r * n_columns);
         }

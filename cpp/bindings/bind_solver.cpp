@@ -88,7 +88,6 @@ struct Result {
     nb::object error;
 };
 
-
 Result run_solve(const Store& store, const Machine& machine, Loss loss, const Vector1<std::int64_t>& rows,
                  const Vector1<std::int64_t>& y, const Array1& C, const Options& options, const nb::object& start,
                  const nb::object& watch) {
@@ -109,8 +108,8 @@ Result run_solve(const Store& store, const Machine& machine, Loss loss, const Ve
 NumpyArray<double> violations(Bound bound, const Array2& gradient, const Array2& amounts, const Array1& cap,
                               const Vector1<std::int64_t>& n_components) {
     const std::size_t n = amounts.shape(0), width = amounts.shape(1);
-    const bool fits = gradient.shape(0) == n && gradient.shape(1) == width && cap.shape(0) == n &&
-                      n_components.shape(0) == n;
+    const bool fits =
+        gradient.shape(0) == n && gradient.shape(1) == width && cap.shape(0) == n && n_components.shape(0) == n;
     if (!fits) throw nb::value_error("gradient, amounts, cap and n_components must agree in shape");
     std::vector<double> result(n);
     for (std::size_t i = 0; i < n; ++i) {
@@ -153,7 +152,7 @@ Machine make_machine(Bound bound, bool sum_to_zero, bool structured, const Class
     const std::size_t d = table.shape(0), width = table.shape(1);
     const bool fits = table.shape(2) == 7 && n_components.shape(0) == d && sigma.shape(0) == d;
     if (!fits) throw nb::value_error("a machine's arrays must have one row per class and seven entries per component");
-    Machine machine{static_cast<Index>(d), bound, sum_to_zero, structured, {}, {sigma.data(), sigma.data() + d}};
+    Machine machine{static_cast<Index>(d), bound, sum_to_zero, structured, {}, {sigma.data(), sigma.data() + d}, 0};
     for (std::size_t y = 0; y < d; ++y) {
         const std::size_t count = static_cast<std::size_t>(n_components.data()[y]);
         if (count > width) throw nb::value_error("a class has more components than the table has columns");
@@ -164,7 +163,7 @@ Machine make_machine(Bound bound, bool sum_to_zero, bool structured, const Class
         }
         machine.components.push_back(std::move(components));
     }
-    machine.check();
+    machine.complete();
     return machine;
 }
 
@@ -175,7 +174,8 @@ void bind_choices(nb::module_& module) {
         .value("smo", SolverKind::smo)
         .value("s2do", SolverKind::s2do)
         .value("whole_example", SolverKind::whole_example)
-        .value("semi_greedy", SolverKind::semi_greedy);
+        .value("semi_greedy", SolverKind::semi_greedy)
+        .value("two_level", SolverKind::two_level);
     nb::enum_<Precision>(module, "Precision")
         .value("automatic", Precision::automatic)
         .value("float32", Precision::float32)
@@ -191,8 +191,8 @@ void bind_choices(nb::module_& module) {
 
 void bind_structs(nb::module_& module) {
     nb::class_<Machine>(module, "Machine");
-    module.def("make_machine", &make_machine, "bound"_a, "sum_to_zero"_a, "structured"_a, "table"_a,
-               "n_components"_a, "sigma"_a);
+    module.def("make_machine", &make_machine, "bound"_a, "sum_to_zero"_a, "structured"_a, "table"_a, "n_components"_a,
+               "sigma"_a);
     nb::class_<Options>(module, "Options")
         .def(nb::init<>())
         .def_rw("solver", &Options::solver)

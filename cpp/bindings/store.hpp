@@ -11,10 +11,12 @@ namespace multimargin::bindings {
 struct Store {
     Store(const Matrix<float>& data, const Kernel& kernel)
         : owner(nb::cast(data)),
-          source(DenseView(data.data(), static_cast<Index>(data.shape(0)), static_cast<Index>(data.shape(1))), kernel) {}
+          source(DenseView(data.data(), static_cast<Index>(data.shape(0)), static_cast<Index>(data.shape(1))), kernel) {
+    }
     Store(const Matrix<double>& data, const Kernel& kernel)
         : owner(nb::cast(data)),
-          source(DenseView(data.data(), static_cast<Index>(data.shape(0)), static_cast<Index>(data.shape(1))), kernel) {}
+          source(DenseView(data.data(), static_cast<Index>(data.shape(0)), static_cast<Index>(data.shape(1))), kernel) {
+    }
 
     nb::object owner;  // keeps the memory alive
     DenseSource source;

@@ -7,9 +7,6 @@ namespace multimargin {
 
 namespace {
 
-// The error of a float32 kernel value, relative to the largest value 1.
-constexpr double float32_error = 1e-7;
-
 // Keeps those live variables of a block for which keep(t) holds. A list of more than half of them is no
 // faster than the whole block, so that stays whole: looking at a shrunk variable does no harm.
 template <class Keep>
@@ -34,9 +31,7 @@ Descent<T>::Descent(const Problem& problem, FullState& state, const Options& opt
       monitor_(monitor),
       tally_(tally),
       box_selector_(machine_),
-      example_selector_(machine_),
-      steps_(problem) {
-    for (Index e = 0; e < problem.size(); ++e) largest_diagonal_ = std::max(largest_diagonal_, problem.diagonal(e));
+      semi_greedy_(problem) {
     reload();
 }
 
@@ -53,7 +48,7 @@ void Descent<T>::reload() {
     }
     since_shrinking_ = 0;
     tally_.n_active = workspace_->size();
-    steps_.attach(*workspace_, *this);
+    semi_greedy_.attach(*workspace_, *this);
 }
 
 template <class T>
@@ -70,8 +65,7 @@ bool Descent<T>::by_example() const {
 template <class T>
 double Descent<T>::select() {
     if (by_example()) {
-        example_choice_ = example_selector_.most_violating(*workspace_);
-        return example_choice_.violation;
+        return semi_greedy_.scan();
     }
     box_choice_ = options_.solver == SolverKind::smo ? box_selector_.largest_gain(*workspace_)
                                                      : box_selector_.most_violating(*workspace_);
@@ -109,11 +103,11 @@ bool Descent<T>::step(double target, Index max_iterations) {
     if (options_.solver == SolverKind::semi_greedy && machine_.structured) return sweep(target, max_iterations);
     ++tally_.iterations;
     if (options_.solver == SolverKind::whole_example && machine_.structured) {
-        return take(steps_.whole_example(example_choice_.position));
+        return take(steps().whole_example(semi_greedy_.worst().position));
     }
-    if (machine_.bound == Bound::simplex) return take(steps_.pair_in_example(example_choice_.position));
+    if (machine_.bound == Bound::simplex) return take(steps().pair_in_example(semi_greedy_.worst().position));
     const bool pairs = options_.solver != SolverKind::smo;
-    return take(steps_.box_variables(box_choice_.variable, pairs ? &box_selector_ : nullptr));
+    return take(steps().box_variables(box_choice_.variable, pairs ? &box_selector_ : nullptr));
 }
 
 template <class T>
@@ -122,30 +116,20 @@ bool Descent<T>::take(const StepResult& result) {
     return result.moved;
 }
 
-// Visits every example whose violation was above half of the largest at the last scan, in order, and solves
-// those that still are. One scan serves many steps, at little loss against choosing the worst each time.
 template <class T>
 bool Descent<T>::sweep(double target, Index max_iterations) {
-    const double threshold = std::max(0.5 * example_choice_.violation, 0.5 * target);
-    bool moved = false;
-    for (Index j = 0; j < workspace_->size(); ++j) {
-        const std::size_t i = unsigned_index(j);
-        if (example_selector_.top()[i] - example_selector_.low()[i] < threshold) continue;
-        if (steps_.violation_at(j) < threshold) continue;
-        if (monitor_.poll()) return false;
-        if (max_iterations >= 0 && tally_.iterations >= max_iterations) return moved;
-        ++tally_.iterations;
-        ++since_shrinking_;
-        moved = take(steps_.whole_example(j)) || moved;
-    }
-    return moved;
+    const Index left = max_iterations >= 0 ? max_iterations - tally_.iterations : -1;
+    const SweepResult result = semi_greedy_.sweep(target, left, monitor_);
+    tally_.iterations += result.steps;
+    tally_.dual += result.gain;
+    since_shrinking_ += result.steps;
+    return result.moved && !monitor_.stopped();
 }
 
-// Float32 rows err by about 1e-7 in each score per unit of coefficient; a quarter of tol is allowed.
 template <class T>
 bool Descent<T>::rows_too_coarse() {
     scatter();
-    return float32_error * largest_diagonal_ * coefficient_mass(problem_, state_) > 0.25 * options_.tol;
+    return float32_too_coarse(problem_, state_, options_.tol);
 }
 
 // A variable at a bound whose gradient pushes it there harder than anything violates is left alone.
@@ -154,7 +138,7 @@ bool Descent<T>::may_shrink(const Block& block, Index t) {
     const Index j = block.position(t);
     const double g = workspace_->gradient(block)[t], a = workspace_->amounts(block.p)[j];
     if (machine_.bound == Bound::simplex) {
-        return a == 0.0 && g < example_selector_.low()[unsigned_index(j)] - tally_.violation;
+        return a == 0.0 && g < semi_greedy_.selector().low()[unsigned_index(j)] - tally_.violation;
     }
     return (a == 0.0 && g < -tally_.violation) || (a == workspace_->cap()[j] && g > tally_.violation);
 }
@@ -198,7 +182,7 @@ void Descent<T>::shrink() {
     workspace_ = std::make_unique<Workspace>(problem_, state_, std::move(members));
     state_.columns_current = false;
     tally_.n_active = workspace_->size();
-    steps_.attach(*workspace_, *this);
+    semi_greedy_.attach(*workspace_, *this);
 }
 
 template class Descent<float>;

@@ -8,7 +8,7 @@
 #include "monitor.hpp"
 #include "row_cache.hpp"
 #include "selection.hpp"
-#include "steps.hpp"
+#include "semi_greedy.hpp"
 #include "workspace.hpp"
 
 namespace multimargin {
@@ -22,8 +22,8 @@ struct Options {
     bool shrinking = true;
     double cache_bytes = 2e8;
     Index n_threads = 1;
-    double extra_tol = 0.0;    // after tol is reached go on to this violation (0: do not) ...
-    Index extra_steps = 0;     // ... for at most this many steps
+    double extra_tol = 0.0;  // after tol is reached go on to this violation (0: do not) ...
+    Index extra_steps = 0;   // ... for at most this many steps
 };
 
 // What survives a change of precision and is seen by the monitor.
@@ -39,12 +39,12 @@ struct Tally {
 };
 
 enum class Outcome {
-    satisfied,      // the active examples meet the tolerance
-    near,           // close to it for the first time: worth bringing the shrunk ones back
-    imprecise,      // rows in float32 no longer carry the tolerance
-    stuck,          // a step changed nothing
+    satisfied,  // the active examples meet the tolerance
+    near,       // close to it for the first time: worth bringing the shrunk ones back
+    imprecise,  // rows in float32 no longer carry the tolerance
+    stuck,      // a step changed nothing
     out_of_steps,
-    stopped         // by the monitor
+    stopped  // by the monitor
 };
 
 template <class T>
@@ -71,6 +71,7 @@ class Descent final : private RowProvider<T> {
     bool sweep(double target, Index max_iterations);
     bool take(const StepResult& result);
     const T* row(Index position) override;
+    Steps<T>& steps() { return semi_greedy_.steps(); }
     void shrink();
     bool may_shrink(const Block& block, Index t);
     void release_resting_examples();
@@ -85,11 +86,8 @@ class Descent final : private RowProvider<T> {
     std::unique_ptr<Workspace> workspace_;
     std::unique_ptr<RowCache<T>> cache_;
     BoxSelector box_selector_;
-    ExampleSelector example_selector_;
+    SemiGreedy<T> semi_greedy_;
     BoxSelection box_choice_;
-    ExampleSelection example_choice_;
-    Steps<T> steps_;
-    double largest_diagonal_ = 0.0;
     Index since_shrinking_ = 0;
 };
 

@@ -17,30 +17,36 @@ bool all_equal(std::span<const double> values) {
 
 // Equal weights: a_p = max(0, z_p - phi) with one scalar phi (HL02 (18) for cs). With E = k D the
 // stationarity conditions are  E (a_p - start_p) = g_p - (k sigma w^2 + ridge) (sum a - sum start) - theta.
+// z_p = a_p + g_p/E is measured from its largest value: with a tiny curvature z is huge, and only its
+// differences carry digits.
 void project(const ExampleProblem& problem, std::span<double> a, ExampleScratch& scratch) {
     const double curvature = problem.diagonal * problem.private_square[0];
     const double w = problem.weight[0];
     const double shared = (problem.diagonal * problem.sigma * w * w + problem.ridge) / curvature;
     const double start_sum = sum_of(a);
-    for (std::size_t p = 0; p < a.size(); ++p) a[p] += problem.gradient[p] / curvature;
+    std::size_t top = 0;
+    const auto z = [&](std::size_t p) { return a[p] + problem.gradient[p] / curvature; };
+    for (std::size_t p = 1; p < a.size(); ++p) top = z(p) > z(top) ? p : top;
+    const double a_top = a[top], g_top = problem.gradient[top], z_top = z(top);
+    for (std::size_t p = 0; p < a.size(); ++p) a[p] = (a[p] - a_top) + (problem.gradient[p] - g_top) / curvature;
     scratch.sorted.assign(a.begin(), a.end());
     std::sort(scratch.sorted.begin(), scratch.sorted.end(), std::greater<>());
-    // With the largest m entries positive: phi = shared (total - m phi - start_sum), or sum = cap.
-    double free_phi = -shared * start_sum, capped_phi = 0.0, total = 0.0;
+    // With the largest m entries positive: phi + z_top = shared (total - m phi - start_sum), or sum = cap.
+    double free_phi = -shared * start_sum - z_top, capped_phi = 0.0, total = 0.0;
     bool capped_found = false;
     for (std::size_t m = 0; m < a.size(); ++m) {
-        const double z = scratch.sorted[m];
+        const double value = scratch.sorted[m];
         const double count = static_cast<double>(m + 1);
-        if (z > free_phi) free_phi = shared * (total + z - start_sum) / (1.0 + shared * count);
-        const double phi = (total + z - problem.cap) / count;
-        if (problem.cap < infinity && z > phi) {
+        if (value > free_phi) free_phi = (shared * (total + value - start_sum) - z_top) / (1.0 + shared * count);
+        const double phi = (total + value - problem.cap) / count;
+        if (problem.cap < infinity && value > phi) {
             capped_phi = phi;
             capped_found = true;
         }
-        total += z;
+        total += value;
     }
     double free_sum = 0.0;
-    for (const double z : scratch.sorted) free_sum += std::max(0.0, z - free_phi);
+    for (const double value : scratch.sorted) free_sum += std::max(0.0, value - free_phi);
     const double phi = capped_found && free_sum > problem.cap ? capped_phi : free_phi;
     for (double& value : a) value = std::max(0.0, value - phi);
 }
@@ -171,11 +177,19 @@ void solve_linear(const ExampleProblem& problem, std::span<double> a) {
 }  // namespace
 
 void solve_simplex_example(const ExampleProblem& problem, std::span<double> a, ExampleScratch& scratch) {
-    if (!(problem.diagonal > curvature_floor)) {
+    const bool equal = all_equal(problem.private_square) && all_equal(problem.weight);
+    double steepest = 0.0, bend = 0.0;
+    for (std::size_t p = 0; p < a.size(); ++p) {
+        steepest = std::max(steepest, std::abs(problem.gradient[p]));
+        bend = std::max(bend, problem.diagonal * problem.private_square[p]);
+    }
+    // Curvature that the gradient drowns over the whole range counts as none.
+    const bool flat = !equal && problem.ridge == 0.0 && bend * problem.cap <= 1e-14 * steepest;
+    if (!(problem.diagonal > curvature_floor) || flat) {
         solve_linear(problem, a);
         return;
     }
-    if (all_equal(problem.private_square) && all_equal(problem.weight)) {
+    if (equal) {
         project(problem, a, scratch);
     } else {
         solve_two_scalars(problem, a, scratch);

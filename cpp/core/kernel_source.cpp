@@ -25,6 +25,12 @@ void run_tile(const simd::Table& table, const simd::Tile<T>& tile, const simd::E
 }
 
 template <class T>
+struct DenseRows final : KernelRows {
+    DenseRows(Index n_rows, Index n_features) : KernelRows(n_rows), values(checked_product(n_rows, n_features)) {}
+    AlignedVector<T> values;  // row-major
+};
+
+template <class T>
 class DenseColumns final : public KernelColumns<T> {
   public:
     DenseColumns(const DenseSource& source, const DenseView& data, std::span<const Index> columns)
@@ -39,18 +45,18 @@ class DenseColumns final : public KernelColumns<T> {
         }
     }
 
-    void fill(std::span<const Index> rows, Index first_panel, Index n_panels, T* out, Index ld) const override {
-        const Index n_rows = static_cast<Index>(rows.size());
-        AlignedVector<T> gathered(checked_product(n_rows, n_features_));
-        for (Index r = 0; r < n_rows; ++r) {
+    std::unique_ptr<KernelRows> prepare(std::span<const Index> rows) const override {
+        auto prepared = std::make_unique<DenseRows<T>>(static_cast<Index>(rows.size()), n_features_);
+        for (Index r = 0; r < prepared->size(); ++r) {
             gather_row(source_.data(), source_.centre(), rows[unsigned_index(r)],
-                       gathered.data() + r * n_features_, 1);
+                       prepared->values.data() + r * n_features_, 1);
         }
-        for (Index p = 0; p < n_panels; ++p) {
-            const simd::Tile<T> tile{gathered.data(), n_rows, n_features_, panel(first_panel + p),
-                                     out + p * panel_width, ld};
-            run_tile(source_.table(), tile, evaluation_);
-        }
+        return prepared;
+    }
+
+    void fill_panel(const KernelRows& rows, Index first_row, Index n_rows, Index p, T* out, Index ld) const override {
+        const T* values = static_cast<const DenseRows<T>&>(rows).values.data() + first_row * n_features_;
+        run_tile(source_.table(), simd::Tile<T>{values, n_rows, n_features_, panel(p), out, ld}, evaluation_);
     }
 
   private:
@@ -73,6 +79,15 @@ std::vector<double> column_means(const DenseView& data) {
 }
 
 }  // namespace
+
+template <class T>
+void KernelColumns<T>::fill(std::span<const Index> rows, T* out, Index ld) const {
+    const auto prepared = prepare(rows);
+    for (Index p = 0; p < n_panels(); ++p) fill_panel(*prepared, 0, prepared->size(), p, out + p * panel_width, ld);
+}
+
+template class KernelColumns<float>;
+template class KernelColumns<double>;
 
 simd::Evaluation Kernel::evaluation() const {
     using simd::Form;

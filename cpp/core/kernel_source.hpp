@@ -41,6 +41,19 @@ class DenseView {
     Index columns_;
 };
 
+// A set of rows, prepared once; what is inside is known to the columns that made it.
+class KernelRows {
+  public:
+    virtual ~KernelRows() = default;
+    Index size() const { return size_; }
+
+  protected:
+    explicit KernelRows(Index size) : size_(size) {}
+
+  private:
+    Index size_;
+};
+
 // A fixed set of columns, prepared once, against which blocks of rows are evaluated.
 template <class T>
 class KernelColumns {
@@ -48,8 +61,13 @@ class KernelColumns {
     virtual ~KernelColumns() = default;
     Index size() const { return size_; }
     Index n_panels() const { return (size_ + simd::panel_width - 1) / simd::panel_width; }
-    // out[r * ld + j] = k(row r, column 64 * first_panel + j). Values beyond the last column are meaningless.
-    virtual void fill(std::span<const Index> rows, Index first_panel, Index n_panels, T* out, Index ld) const = 0;
+    virtual std::unique_ptr<KernelRows> prepare(std::span<const Index> rows) const = 0;
+    // out[r * ld + j] = k(row first_row + r, column 64 * panel + j) for one panel.
+    // Values beyond the last column are meaningless.
+    virtual void fill_panel(const KernelRows& rows, Index first_row, Index n_rows, Index panel, T* out,
+                            Index ld) const = 0;
+    // All panels, next to each other.
+    void fill(std::span<const Index> rows, T* out, Index ld) const;
 
   protected:
     explicit KernelColumns(Index size) : size_(size) {}

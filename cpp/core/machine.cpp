@@ -5,12 +5,6 @@
 
 namespace multimargin {
 
-Index Machine::max_components() const {
-    Index most = 0;
-    for (const auto& list : components) most = std::max(most, static_cast<Index>(list.size()));
-    return most;
-}
-
 double Machine::coupling(const Component& p, const Component& q) const {
     double dot = p.value1 * q.entry(p.class1);
     if (p.class2 >= 0) dot += p.value2 * q.entry(p.class2);
@@ -24,21 +18,23 @@ void Machine::add_to_columns(const Component& p, double delta, double* columns) 
     if (sum_to_zero) columns[n_classes] += delta * p.row_sum() / static_cast<double>(n_classes);
 }
 
-void Machine::check() const {
+void Machine::complete() {
     const bool sizes = n_classes >= 1 && static_cast<Index>(components.size()) == n_classes &&
                        static_cast<Index>(sigma.size()) == n_classes;
     if (!sizes) throw std::invalid_argument("a machine needs one list of components per class");
     for (const auto& list : components) {
         if (list.empty()) throw std::invalid_argument("every class needs at least one component");
         for (const Component& p : list) {
-            const bool classes = p.class1 >= 0 && p.class1 < n_classes && p.class2 >= -1 && p.class2 < n_classes &&
-                                 p.class1 != p.class2;
+            const bool classes =
+                p.class1 >= 0 && p.class1 < n_classes && p.class2 >= -1 && p.class2 < n_classes && p.class1 != p.class2;
             if (!classes) throw std::invalid_argument("a component names a class that does not exist");
             if (!std::isfinite(p.value1) || !std::isfinite(p.value2) || !std::isfinite(p.target)) {
                 throw std::invalid_argument("a component has an entry that is not finite");
             }
         }
     }
+    most_components_ = 0;
+    for (const auto& list : components) most_components_ = std::max(most_components_, static_cast<Index>(list.size()));
 }
 
 }  // namespace multimargin

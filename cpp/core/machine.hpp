@@ -29,12 +29,12 @@ struct Machine {
     Index n_classes = 0;
     Bound bound = Bound::box;
     bool sum_to_zero = false;
-    bool structured = true;  // the example Hessian has the form above
+    bool structured = true;                          // the example Hessian has the form above
     std::vector<std::vector<Component>> components;  // by class
     std::vector<double> sigma;                       // by class
 
     const std::vector<Component>& of(Index y) const { return components[unsigned_index(y)]; }
-    Index max_components() const;
+    Index max_components() const { return most_components_; }
 
     // nu_p Pi nu_q', the class coupling of two components of any classes.
     double coupling(const Component& p, const Component& q) const;
@@ -45,8 +45,10 @@ struct Machine {
     // Adds delta times component p to the raw score columns u: f_c = u_c - mean.
     void add_to_columns(const Component& p, double delta, double* columns) const;
 
-    // Throws std::invalid_argument when an entry is out of range.
-    void check() const;
+    // Call when all fields are set. Throws std::invalid_argument when an entry is out of range.
+    void complete();
+
+    Index most_components_ = 0;
 };
 
 }  // namespace multimargin

@@ -50,7 +50,7 @@ double primal_loss(Bound bound, Loss loss, std::span<const double> shortfall, do
 Problem::Problem(const KernelSource& source, Machine machine, Loss loss, std::span<const Index> rows,
                  std::span<const Index> y, std::span<const double> C)
     : source_(&source), machine_(std::move(machine)), loss_(loss) {
-    machine_.check();
+    machine_.complete();
     check_sizes(source, rows, y, C, machine_.n_classes);
     order_.resize(y.size());
     std::iota(order_.begin(), order_.end(), Index{0});
@@ -177,6 +177,12 @@ double coefficient_mass(const Problem& problem, const FullState& state) {
         }
     }
     return *std::max_element(mass.begin(), mass.end());
+}
+
+bool float32_too_coarse(const Problem& problem, const FullState& state, double tol) {
+    double largest = 0.0;
+    for (Index e = 0; e < problem.size(); ++e) largest = std::max(largest, problem.diagonal(e));
+    return 1e-8 * largest * coefficient_mass(problem, state) > 0.25 * tol;
 }
 
 Coefficients coefficients_of(const Problem& problem, const FullState& state) {

@@ -87,6 +87,11 @@ void make_feasible(const Problem& problem, FullState& state);
 // max_c sum_i |beta_ic|: how much an error of the kernel is multiplied by.
 double coefficient_mass(const Problem& problem, const FullState& state);
 
+// Whether float32 kernel values can no longer carry the tolerance. Their errors (1e-7 each) have either sign, so that
+// scores err by about a tenth of the sum of magnitudes (measured: satimage 7e-9, vehicle 1e-8 per unit); a quarter
+// of tol is allowed. The exact look at the end judges; this only saves the work of a descent that would fail it.
+bool float32_too_coarse(const Problem& problem, const FullState& state, double tol);
+
 // beta as raw columns, for the score pass; rows are positions in the source.
 Coefficients coefficients_of(const Problem& problem, const FullState& state);
 

@@ -32,7 +32,7 @@ const T* RowCache<T>::row(Index example) {
     } else {
         values.resize(unsigned_index(width()));
     }
-    columns_->fill(std::span<const Index>(&example, 1), 0, columns_->n_panels(), values.data(), width());
+    columns_->fill(std::span<const Index>(&example, 1), values.data(), width());
     ++counters_.rows_computed;
     ages_.push_front(example);
     const auto placed = rows_.emplace(example, Entry{std::move(values), ages_.begin()}).first;

@@ -27,18 +27,16 @@ void accumulate(const simd::Table& table, const double* tile, const int* positio
 
 // One panel of 64 columns, all rows in order: the result does not depend on who computes it.
 template <class T>
-void add_to_panel(const KernelColumns<T>& columns, const Coefficients& coefficients, Index panel, double* scores,
-                  Index ld, Monitor* monitor) {
+void add_to_panel(const KernelColumns<T>& columns, const KernelRows& rows, const Coefficients& coefficients,
+                  Index panel, double* scores, Index ld, Monitor* monitor) {
     const simd::Table& table = simd::best_table();
-    const std::span<const Index> rows = coefficients.rows();
-    const Index n_rows = static_cast<Index>(rows.size());
     AlignedVector<T> tile(unsigned_index(rows_per_tile * panel_width));
     std::vector<int> shifted;
     std::vector<std::size_t> next(unsigned_index(coefficients.n_scores()), 0);
-    for (Index begin = 0; begin < n_rows; begin += rows_per_tile) {
+    for (Index begin = 0; begin < rows.size(); begin += rows_per_tile) {
         if (monitor != nullptr && monitor->poll()) return;
-        const Index count = std::min(rows_per_tile, n_rows - begin);
-        columns.fill(rows.subspan(unsigned_index(begin), unsigned_index(count)), panel, 1, tile.data(), panel_width);
+        const Index count = std::min(rows_per_tile, rows.size() - begin);
+        columns.fill_panel(rows, begin, count, panel, tile.data(), panel_width);
         for (Index c = 0; c < coefficients.n_scores(); ++c) {
             const std::vector<int>& positions = coefficients.positions(c);
             const std::size_t first = next[unsigned_index(c)];
@@ -74,7 +72,8 @@ template <class T>
 bool add_scores(const KernelColumns<T>& columns, const Coefficients& coefficients, double* scores, Index ld,
                 ThreadTeam& team, Monitor* monitor) {
     if (coefficients.rows().empty()) return true;
-    const auto task = [&](Index panel) { add_to_panel(columns, coefficients, panel, scores, ld, monitor); };
+    const auto rows = columns.prepare(coefficients.rows());
+    const auto task = [&](Index panel) { add_to_panel(columns, *rows, coefficients, panel, scores, ld, monitor); };
     const Index entries = columns.size() * static_cast<Index>(coefficients.rows().size());
     if (entries < entries_worth_threads) {
         ThreadTeam(1).run(columns.n_panels(), task);

@@ -101,8 +101,7 @@ BoxSelection BoxSelector::largest_gain(Workspace& workspace) {
 
 template <class T>
 Variable BoxSelector::partner(Workspace& workspace, const Variable& first, double first_curvature, const T* row) {
-    const Component& first_component =
-        machine_.of(workspace.class_of(first.position))[unsigned_index(first.p)];
+    const Component& first_component = machine_.of(workspace.class_of(first.position))[unsigned_index(first.p)];
     const auto gain_block = [&](const Block& block) {
         return simd::GainBlock{box_of(workspace, block),
                                workspace.live_values(block, workspace.diagonal(), diagonal_),
@@ -154,8 +153,8 @@ void ExampleSelector::scan_simplex(Workspace& workspace) {
         const double* g = workspace.gradient(block);
         const double* a = workspace.amounts(block.p);
         if (block.whole) {
-            simd::best_table().simplex_bounds(g, a + block.begin, top_.data() + block.begin,
-                                              low_.data() + block.begin, block.length);
+            simd::best_table().simplex_bounds(g, a + block.begin, top_.data() + block.begin, low_.data() + block.begin,
+                                              block.length);
             continue;
         }
         for (Index t = 0; t < block.n_live(); ++t) {
@@ -175,6 +174,11 @@ void ExampleSelector::scan_box(Workspace& workspace) {
         workspace.compute_gradient(block);
         const double* g = workspace.gradient(block);
         const double* a = workspace.amounts(block.p);
+        if (block.whole) {
+            simd::best_table().raise_violations({g, a + block.begin, workspace.cap() + block.begin, block.length},
+                                                top_.data() + block.begin);
+            continue;
+        }
         for (Index t = 0; t < block.n_live(); ++t) {
             const Index j = block.position(t);
             double& top = top_[unsigned_index(j)];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "two_level.hpp"
+
 namespace multimargin {
 
 namespace {
@@ -79,15 +81,11 @@ class Solve {
 
     StopReason iterate() {
         Reached reached = Reached::imprecise;
-        if (!float64_rows_) {
-            Descent<float> descent(problem_, state_, options_, monitor_, tally_);
-            reached = reach(descent, options_.tol, options_.max_iter);
-        }
+        const bool two_level = options_.solver == SolverKind::two_level;
+        if (!float64_rows_) reached = two_level ? by_two_levels<float>() : by_descent<float>();
         if (reached == Reached::imprecise) {
             float64_rows_ = true;
-            Descent<double> descent(problem_, state_, options_, monitor_, tally_);
-            reached = reach(descent, options_.tol, options_.max_iter);
-            if (reached == Reached::yes && options_.extra_tol > 0.0) reached = go_beyond(descent);
+            reached = two_level ? by_two_levels<double>() : by_descent<double>();
         }
         switch (reached) {
             case Reached::yes: return StopReason::converged;
@@ -97,8 +95,27 @@ class Solve {
         }
     }
 
+    template <class T>
+    Reached by_descent() {
+        Descent<T> descent(problem_, state_, options_, monitor_, tally_);
+        return reach_all(descent);
+    }
+
+    template <class T>
+    Reached by_two_levels() {
+        TwoLevel<T> levels(problem_, state_, options_, monitor_, tally_, team_);
+        return reach_all(levels);
+    }
+
+    template <class Method>
+    Reached reach_all(Method& method) {
+        const Reached reached = reach(method, options_.tol, options_.max_iter);
+        return reached == Reached::yes && options_.extra_tol > 0.0 ? go_beyond(method) : reached;
+    }
+
     // tol is met; a small problem is taken further, as far as a number of steps brings it.
-    Reached go_beyond(Descent<double>& descent) {
+    template <class Method>
+    Reached go_beyond(Method& descent) {
         Index limit = tally_.iterations + options_.extra_steps;
         if (options_.max_iter >= 0) limit = std::min(limit, options_.max_iter);
         const Reached reached = reach(descent, options_.extra_tol, limit);
@@ -108,8 +125,8 @@ class Solve {
     }
 
     // Descends until the exact look at all examples confirms tol.
-    template <class T>
-    Reached reach(Descent<T>& descent, double tol, Index limit) {
+    template <class Method>
+    Reached reach(Method& descent, double tol, Index limit) {
         double best_seen = infinity;
         int disappointments = 0;
         synchronize_ = [&descent] { descent.scatter(); };
@@ -123,7 +140,7 @@ class Solve {
             if (tally_.violation <= tol) return Reached::yes;
             if (outcome == Outcome::imprecise) return Reached::imprecise;
             if (outcome == Outcome::near || active_violation_ <= tol) continue;  // only shrunk examples violate
-            if (std::is_same_v<T, float> && options_.precision == Precision::automatic) return Reached::imprecise;
+            if (!float64_rows_ && options_.precision == Precision::automatic) return Reached::imprecise;
             disappointments = active_violation_ < 0.5 * best_seen ? 0 : disappointments + 1;
             best_seen = std::min(best_seen, active_violation_);
             if (disappointments > patience) return Reached::stalled;
@@ -131,8 +148,8 @@ class Solve {
     }
 
     // All scores anew in float64: brings shrunk examples back and shows the true violation.
-    template <class T>
-    bool look(Descent<T>& descent) {
+    template <class Method>
+    bool look(Method& descent) {
         synchronize_ = [] {};  // the full state is current until the descent goes on
         if (!refresh_columns(problem_, state_, team_, &monitor_)) return false;
         note(summarize(problem_, state_));
@@ -149,8 +166,8 @@ class Solve {
             const std::size_t n = problem_.machine().of(problem_.class_of(e)).size();
             gradient_of(problem_, state_, e, gradient);
             for (std::size_t p = 0; p < n; ++p) a[p] = state_.amount(static_cast<Index>(p), e);
-            largest = std::max(largest, example_violation(problem_.machine().bound, {gradient.data(), n},
-                                                          {a.data(), n}, problem_.cap(e)));
+            largest = std::max(largest, example_violation(problem_.machine().bound, {gradient.data(), n}, {a.data(), n},
+                                                          problem_.cap(e)));
         }
         return largest;
     }
@@ -168,7 +185,7 @@ class Solve {
         const auto columns = problem_.source().columns<double>(rows);
         AlignedVector<double> tile(rows.size() * unsigned_index(simd::panel_width));
         const double before = monitor_.seconds();
-        columns->fill(rows, 0, 1, tile.data(), simd::panel_width);
+        columns->fill(rows, tile.data(), simd::panel_width);
         const double panel = monitor_.seconds() - before;
         const double n_panels = static_cast<double>(problem_.size()) / static_cast<double>(simd::panel_width) + 1.0;
         const double n_rows = static_cast<double>(std::max<Index>(tally_.n_support, problem_.size() / 4));

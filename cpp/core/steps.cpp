@@ -64,8 +64,8 @@ StepResult Steps<T>::box_variables(const Variable& first, BoxSelector* selector)
             const double q12 = machine_.coupling(component_of(first), component_of(second)) *
                                static_cast<double>(row[second.position]);
             const double a2 = workspace_->amounts(second.p)[second.position];
-            const auto [both1, both2] = two_variable_step({first.gradient, second.gradient, q11, q22, q12, a1, a2, cap1,
-                                                           workspace_->cap()[second.position]});
+            const auto [both1, both2] = two_variable_step(
+                {first.gradient, second.gradient, q11, q22, q12, a1, a2, cap1, workspace_->cap()[second.position]});
             const double joint = both1 * (first.gradient - 0.5 * q11 * both1 - q12 * both2) +
                                  both2 * (second.gradient - 0.5 * q22 * both2);
             if (std::isfinite(joint) && joint > gain) {

@@ -12,8 +12,8 @@ constexpr double rank_tolerance = 1e-12;
 using Step = std::pair<double, double>;
 
 double objective(const PairProblem& p, const Step& mu) {
-    return p.g1 * mu.first + p.g2 * mu.second -
-           0.5 * (p.q11 * mu.first * mu.first + p.q22 * mu.second * mu.second) - p.q12 * mu.first * mu.second;
+    return p.g1 * mu.first + p.g2 * mu.second - 0.5 * (p.q11 * mu.first * mu.first + p.q22 * mu.second * mu.second) -
+           p.q12 * mu.first * mu.second;
 }
 
 // The best point of the edge on which one variable has moved by `fixed`.

@@ -15,10 +15,10 @@ inline double one_variable_step(double g, double q, double a, double cap) {
 }
 
 struct PairProblem {
-    double g1, g2;            // gradient
-    double q11, q22, q12;     // Hessian
-    double a1, a2;            // variables
-    double cap1, cap2;        // upper bounds, infinite for the squared hinge
+    double g1, g2;         // gradient
+    double q11, q22, q12;  // Hessian
+    double a1, a2;         // variables
+    double cap1, cap2;     // upper bounds, infinite for the squared hinge
 };
 
 // max g'mu - 1/2 mu'Q mu with a + mu in [0, cap1] x [0, cap2].

@@ -14,7 +14,7 @@ using Index = std::ptrdiff_t;
 enum class KernelKind { linear, rbf, poly, sigmoid, laplacian };
 enum class Bound { box, simplex };
 enum class Loss { hinge, squared_hinge };
-enum class SolverKind { smo, s2do, whole_example, semi_greedy };
+enum class SolverKind { smo, s2do, whole_example, semi_greedy, two_level };
 enum class Precision { automatic, float32, float64 };
 enum class StopReason { converged, max_iter, max_time, stalled, interrupted, callback };
 
@@ -38,9 +38,7 @@ struct AlignedAllocator {
         if (n > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_alloc();
         return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{alignment}));
     }
-    void deallocate(T* p, std::size_t) noexcept {
-        ::operator delete(p, std::align_val_t{alignment});
-    }
+    void deallocate(T* p, std::size_t) noexcept { ::operator delete(p, std::align_val_t{alignment}); }
     template <class U>
     bool operator==(const AlignedAllocator<U>&) const noexcept {
         return true;

@@ -4,7 +4,7 @@
 
 namespace multimargin {
 
-Workspace::Workspace(const Problem& problem, const FullState& state, std::vector<Index> members)
+Workspace::Workspace(const Problem& problem, std::vector<Index> members)
     : problem_(&problem),
       members_(std::move(members)),
       ld_(round_up(std::max<Index>(size(), 1), simd::panel_width)),
@@ -15,19 +15,51 @@ Workspace::Workspace(const Problem& problem, const FullState& state, std::vector
       ridge_(unsigned_index(ld_), 0.0),
       diagonal_(unsigned_index(ld_), 0.0),
       sum_(unsigned_index(ld_), 0.0) {
-    const Machine& machine = problem.machine();
     for (Index j = 0; j < size(); ++j) {
-        const Index e = example(j);
-        for (Index c = 0; c < machine.n_columns(); ++c) column(c)[j] = state.column(c, e);
-        for (Index p = 0; p < machine.max_components(); ++p) {
-            amounts(p)[j] = state.amount(p, e);
-            sum_[unsigned_index(j)] += state.amount(p, e);
-        }
-        cap_[unsigned_index(j)] = problem.cap(e);
-        ridge_[unsigned_index(j)] = problem.ridge(e);
-        diagonal_[unsigned_index(j)] = problem.diagonal(e);
+        cap_[unsigned_index(j)] = problem.cap(example(j));
+        ridge_[unsigned_index(j)] = problem.ridge(example(j));
+        diagonal_[unsigned_index(j)] = problem.diagonal(example(j));
     }
     make_blocks();
+}
+
+Workspace::Workspace(const Problem& problem, const FullState& state, std::vector<Index> members)
+    : Workspace(problem, std::move(members)) {
+    const Machine& machine = problem.machine();
+    for (Index c = 0; c < machine.n_columns(); ++c) {
+        for (Index j = 0; j < size(); ++j) column(c)[j] = state.column(c, example(j));
+    }
+    for (Index p = 0; p < machine.max_components(); ++p) {
+        for (Index j = 0; j < size(); ++j) {
+            amounts(p)[j] = state.amount(p, example(j));
+            sum_[unsigned_index(j)] += amounts(p)[j];
+        }
+    }
+}
+
+namespace {
+
+std::vector<Index> examples_at(const Workspace& workspace, std::span<const Index> positions) {
+    std::vector<Index> examples;
+    examples.reserve(positions.size());
+    for (const Index j : positions) examples.push_back(workspace.example(j));
+    return examples;
+}
+
+}  // namespace
+
+Workspace::Workspace(Workspace& larger, std::span<const Index> positions)
+    : Workspace(*larger.problem_, examples_at(larger, positions)) {
+    const Machine& machine = problem_->machine();
+    for (Index c = 0; c < machine.n_columns(); ++c) {
+        for (std::size_t j = 0; j < positions.size(); ++j) column(c)[j] = larger.column(c)[positions[j]];
+    }
+    for (Index p = 0; p < machine.max_components(); ++p) {
+        for (std::size_t j = 0; j < positions.size(); ++j) {
+            amounts(p)[j] = larger.amounts(p)[positions[j]];
+            sum_[j] += amounts(p)[j];
+        }
+    }
 }
 
 void Workspace::make_blocks() {
@@ -104,6 +136,7 @@ void Workspace::gradient_at(Index position, std::span<double> gradient) {
 void Workspace::set_amount(Index position, Index p, double value) {
     double& a = amounts(p)[position];
     a = value;
+    if (problem_->machine().bound == Bound::box) return;  // sums are for the simplex
     double total = 0.0;
     for (Index q = 0; q < n_components(position); ++q) total += amounts(q)[position];
     sum_[unsigned_index(position)] = total;

@@ -29,6 +29,9 @@ class Workspace {
   public:
     Workspace(const Problem& problem, const FullState& state, std::vector<Index> members);
 
+    // Some positions of another workspace, in ascending order.
+    Workspace(Workspace& larger, std::span<const Index> positions);
+
     void scatter(FullState& state) const;
 
     Index size() const { return static_cast<Index>(members_.size()); }
@@ -63,7 +66,10 @@ class Workspace {
     // Which positions still have a live variable.
     std::vector<Index> live_positions() const;
 
+    Index ld() const { return ld_; }
+
   private:
+    Workspace(const Problem& problem, std::vector<Index> members);
     void make_blocks();
 
     const Problem* problem_;

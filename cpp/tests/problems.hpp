@@ -35,7 +35,7 @@ class Numbers {
 
 // f_y - f_p, for p != y.
 inline Machine relative_machine(Index d, Bound bound, double target) {
-    Machine machine{d, bound, false, true, {}, std::vector<double>(unsigned_index(d), 1.0)};
+    Machine machine{d, bound, false, true, {}, std::vector<double>(unsigned_index(d), 1.0), 0};
     for (Index y = 0; y < d; ++y) {
         std::vector<Component> components;
         for (Index p = 0; p < d; ++p) {
@@ -52,7 +52,7 @@ inline Machine cs(Index d) { return relative_machine(d, Bound::simplex, 1.0); }
 // -f_p for p != y and, with `own`, f_y; projected scores.
 inline Machine absolute_machine(Index d, Bound bound, double target, bool own) {
     const double sigma = -1.0 / static_cast<double>(d);
-    Machine machine{d, bound, true, true, {}, std::vector<double>(unsigned_index(d), sigma)};
+    Machine machine{d, bound, true, true, {}, std::vector<double>(unsigned_index(d), sigma), 0};
     for (Index y = 0; y < d; ++y) {
         std::vector<Component> components;
         for (Index p = 0; p < d; ++p) {

@@ -43,7 +43,7 @@ void check_block(const DenseSource& source, const AlignedVector<double>& X, Inde
     const auto prepared = source.columns<T>(columns);
     const Index ld = prepared->n_panels() * simd::panel_width;
     AlignedVector<T> out(rows.size() * unsigned_index(ld));
-    prepared->fill(rows, 0, prepared->n_panels(), out.data(), ld);
+    prepared->fill(rows, out.data(), ld);
     const double tolerance = 30.0 * 16.0 * static_cast<double>(std::numeric_limits<T>::epsilon());
     for (std::size_t r = 0; r < rows.size(); ++r) {
         for (Index j = 0; j < n; ++j) {
@@ -93,7 +93,7 @@ TEST(kernel_source_other_data) {
     const std::vector<Index> columns{8, 2}, rows{19};
     const auto prepared = source.foreign_columns<double>(DenseView(Z.data(), 9, 4), columns);
     AlignedVector<double> out(unsigned_index(simd::panel_width));
-    prepared->fill(rows, 0, 1, out.data(), simd::panel_width);
+    prepared->fill(rows, out.data(), simd::panel_width);
     for (std::size_t j = 0; j < columns.size(); ++j) {
         std::vector<double> z;
         for (Index k = 0; k < 4; ++k) z.push_back(static_cast<double>(Z[unsigned_index(columns[j] * 4 + k)]));

@@ -45,7 +45,7 @@ double naive_dual(const Problem& problem, const FullState& state) {
     const auto columns = problem.source().columns<double>(rows);
     const Index ld = columns->n_panels() * simd::panel_width;
     AlignedVector<double> K(unsigned_index(n * ld));
-    columns->fill(rows, 0, columns->n_panels(), K.data(), ld);
+    columns->fill(rows, K.data(), ld);
     double dual = 0.0;
     for (Index e = 0; e < n; ++e) {
         const auto& own = machine.of(problem.class_of(e));

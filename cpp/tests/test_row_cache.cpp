@@ -13,12 +13,23 @@ class CountedColumns final : public KernelColumns<T> {
     explicit CountedColumns(std::vector<Index> names)
         : KernelColumns<T>(static_cast<Index>(names.size())), names_(std::move(names)) {}
 
-    void fill(std::span<const Index> rows, Index first_panel, Index n_panels, T* out, Index ld) const override {
-        for (std::size_t r = 0; r < rows.size(); ++r) {
-            for (Index j = 0; j < n_panels * simd::panel_width; ++j) {
-                const Index column = first_panel * simd::panel_width + j;
+    struct NumberedRows final : KernelRows {
+        explicit NumberedRows(std::span<const Index> rows)
+            : KernelRows(static_cast<Index>(rows.size())), numbers(rows.begin(), rows.end()) {}
+        std::vector<Index> numbers;
+    };
+
+    std::unique_ptr<KernelRows> prepare(std::span<const Index> rows) const override {
+        return std::make_unique<NumberedRows>(rows);
+    }
+
+    void fill_panel(const KernelRows& rows, Index first, Index n_rows, Index panel, T* out, Index ld) const override {
+        const std::vector<Index>& numbers = static_cast<const NumberedRows&>(rows).numbers;
+        for (Index r = 0; r < n_rows; ++r) {
+            for (Index j = 0; j < simd::panel_width; ++j) {
+                const Index column = panel * simd::panel_width + j;
                 const Index name = column < this->size() ? names_[unsigned_index(column)] : 0;
-                out[static_cast<Index>(r) * ld + j] = static_cast<T>(1000 * rows[r] + name);
+                out[r * ld + j] = static_cast<T>(1000 * numbers[unsigned_index(first + r)] + name);
             }
         }
     }

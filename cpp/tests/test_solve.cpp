@@ -14,8 +14,8 @@ using testing::Clouds;
 constexpr Index d = 3;
 
 Machine (*const machines[])(Index) = {testing::ww, testing::cs, testing::llw, testing::atm};
-constexpr SolverKind solvers[] = {SolverKind::smo, SolverKind::s2do, SolverKind::whole_example,
-                                  SolverKind::semi_greedy};
+constexpr SolverKind solvers[] = {SolverKind::smo, SolverKind::s2do, SolverKind::whole_example, SolverKind::semi_greedy,
+                                  SolverKind::two_level};
 
 // Scores anew, so that nothing of the solver's own bookkeeping is believed.
 Summary look_again(const Problem& problem, FullState state) {

@@ -71,7 +71,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     bias : {"auto", "none", "regularized"}, default="auto"
         "auto" is "none"; "regularized" adds b^2/2 to the objective (the kernel k + 1).
     loss : {"hinge", "squared_hinge"}, default="hinge"
-    solver : {"auto", "smo", "s2do", "whole-example", "semi-greedy"}, default="auto"
+    solver : {"auto", "two-level", "smo", "s2do", "whole-example", "semi-greedy"}, default="auto"
+        "auto" is "two-level" wherever that applies, else "s2do"; the certificate says which and why.
     calibration : None
         Probabilities follow; use ``CalibratedClassifierCV``.
     max_time : float or None, default=None

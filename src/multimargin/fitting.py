@@ -84,7 +84,7 @@ def choose_solver(choice: str, problem: DualProblem) -> tuple[SolverChoice, str]
     """Return the algorithm and the reason for it."""
     if choice != "auto":
         solver = SolverChoice(choice)
-        whole = solver in (SolverChoice.WHOLE_EXAMPLE, SolverChoice.SEMI_GREEDY)
+        whole = solver in (SolverChoice.WHOLE_EXAMPLE, SolverChoice.SEMI_GREEDY, SolverChoice.TWO_LEVEL)
         if whole and not problem.structure.structured:
             raise ValueError(
                 f"solver={choice!r} cannot train the machine {problem.machine.name!r}, whose margins share more "
@@ -100,13 +100,13 @@ def choose_solver(choice: str, problem: DualProblem) -> tuple[SolverChoice, str]
         return SolverChoice.S2DO, "the kernel is not positive semi-definite"
     if not problem.structure.structured:
         return SolverChoice.S2DO, "the machine's margins share more than one class"
-    return SolverChoice.SEMI_GREEDY, "exact steps on whole examples, many for each scan"
+    return SolverChoice.TWO_LEVEL, "blocks of examples solved exactly, the fastest where it applies"
 
 
 def make_options(params: dict[str, Any], recipe: Recipe, problem: DualProblem, solver: SolverChoice) -> SolverOptions:
     """Return the solver's options; under "auto" a small problem is solved further than tol."""
     small = (
-        params["solver"] == "auto"
+        params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
         and problem.kernel.positive_semidefinite
         and problem.n_examples * problem.n_components <= SMALL_PROBLEM
     )

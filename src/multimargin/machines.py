@@ -134,6 +134,8 @@ class ComponentTable:
         present = np.arange(dense.shape[1]) < counts[:, None]
         if counts.min(initial=1) < 1 or not np.array_equal(entries > 0, present):
             raise ValueError("Every class needs a component with an entry in nu, and empty ones must come last.")
+        width = int(counts.max())  # a column that no class uses is none
+        dense, wanted, entries = dense[:, :width], wanted[:, :width], entries[:, :width]
         order = np.argsort(dense == 0, axis=2, kind="stable")  # classes with an entry first
         class1, class2 = order[:, :, 0], order[:, :, min(1, dense.shape[0] - 1)]
         value1 = np.take_along_axis(dense, class1[:, :, None], axis=2)[:, :, 0]

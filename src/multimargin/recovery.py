@@ -2,7 +2,7 @@
 
 Per example: the feasible a with Pi nu' a = beta and the largest sum t a. For every published machine a is unique,
 but for one direction (ats, rm, atm), along which no score changes. Where the dual does not change along it either
-(rm) the end with the smaller KKT violation is taken, given the scores.
+(rm), and for the squared hinge, the point with the smaller KKT violation is taken, given the scores.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def recover_amounts(problem: DualProblem, beta: FloatArray, scores: FloatArray |
         if problem.structure.structured:
             amounts[members] = _recover_structured(problem, beta[members], gradient[members], members, y)
         else:
-            amounts[members] = _recover_by_programming(problem, beta[members], members, y)
+            amounts[members] = _recover_unstructured(problem, beta[members], gradient[members], members, y)
     return _snap(problem, amounts)
 
 
@@ -61,17 +61,19 @@ class _Line:
 
     def __init__(self, problem: DualProblem, a: FloatArray, direction: FloatArray, members: np.ndarray, y: int) -> None:
         self.problem, self.a, self.direction = problem, a, direction
-        self.C = problem.data.C[members]
+        C = problem.data.C[members]
+        self.C = np.where(np.isfinite(C), C, 0.0)  # 0 for the hard margin: nothing bounds it, nothing is charged
+        self.cap = problem.cap[members]
         self.simplex = problem.machine.bound is Bound.SIMPLEX
         self.target_slope = float(problem.machine.table(problem.n_classes).target[y, : a.shape[1]] @ direction)
         self.sum_slope = float(direction.sum())
-        cap = problem.cap[members]
-        with np.errstate(invalid="ignore"):
-            at_zero, at_cap = -a / direction, (cap[:, None] - a) / direction
-        self.lowest = np.where(direction > 0, at_zero, at_cap).max(axis=1)
-        self.highest = np.where(direction > 0, at_cap, at_zero).min(axis=1)
+        rising, moving = direction > 0, direction != 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at_zero, at_cap = -a / direction, (self.cap[:, None] - a) / direction
+        self.lowest = np.where(rising, at_zero, at_cap).max(axis=1, where=moving, initial=-np.inf)
+        self.highest = np.where(rising, at_cap, at_zero).min(axis=1, where=moving, initial=np.inf)
         if self.simplex and self.sum_slope != 0:
-            room = (cap - a.sum(axis=1)) / self.sum_slope
+            room = (self.cap - a.sum(axis=1)) / self.sum_slope
             if self.sum_slope > 0:
                 self.highest = np.minimum(self.highest, room)
             else:
@@ -82,19 +84,21 @@ class _Line:
         shift = self.lowest if at_lowest else self.highest
         a = self.a + shift[:, None] * self.direction
         near = 1e-12 * (np.abs(a).sum(axis=1, keepdims=True) + self.C[:, None])
-        at_zero, at_cap = a <= near, a >= self.C[:, None] - near
+        at_zero, at_cap = a <= near, a >= self.cap[:, None] - near
         cost = np.where(at_zero, np.maximum(gradient, 0), np.where(at_cap, np.maximum(-gradient, 0), np.abs(gradient)))
         return np.asarray(cost.max(axis=1))
 
 
 def _best_shift(line: _Line, gradient: FloatArray) -> FloatArray:
     """The shift that leaves a feasible and is best for the dual, one scalar per example."""
-    if line.problem.loss is Loss.SQUARED_HINGE:  # a parabola: minus a^2/(4C) each, or minus (sum a)^2/(4C)
-        if line.simplex:
-            bend, pull = line.sum_slope**2, line.sum_slope * line.a.sum(axis=1)
-        else:
-            bend, pull = float(line.direction @ line.direction), line.a @ line.direction
-        peak = (2 * line.C * line.target_slope - pull) / bend if bend > 0 else np.sign(line.target_slope) * np.inf
+    bend = 0.0
+    if line.problem.loss is Loss.SQUARED_HINGE and (line.C > 0).all():
+        bend = line.sum_slope**2 if line.simplex else float(line.direction @ line.direction)
+    if bend > 0:  # a parabola: minus a^2/(4C) each, or minus (sum a)^2/(4C)
+        pull = line.sum_slope * line.a.sum(axis=1) if line.simplex else line.a @ line.direction
+        peak = (2 * line.C * line.target_slope - pull) / bend
+        if gradient.any():  # all zero: the scores are not known
+            return _least_violating(line, peak, gradient)
     elif abs(line.target_slope) > 1e-12:
         peak = np.sign(line.target_slope) * np.inf
     else:
@@ -105,15 +109,53 @@ def _best_shift(line: _Line, gradient: FloatArray) -> FloatArray:
     return shift
 
 
-def _recover_by_programming(problem: DualProblem, beta: FloatArray, members: np.ndarray, y: int) -> FloatArray:
-    """For a machine of a user's own without the usual form: least squares, or a linear program each."""
+def _least_violating(line: _Line, peak: FloatArray, gradient: FloatArray) -> FloatArray:
+    """The shift of the smallest KKT violation for the squared hinge, which takes a / (2C) off the gradient.
+
+    Inside the line that is where the gradients lie evenly about zero; at its ends a component may drop out. The
+    point of the largest dual alone can violate more than the one that was trained.
+    """
+    C, a = line.C[:, None], line.a
+    if line.simplex:
+        vanish = (2 * C * gradient - a.sum(axis=1, keepdims=True)) / line.sum_slope
+    else:
+        moving = line.direction != 0
+        vanish = (2 * C * gradient - a)[:, moving] / line.direction[moving]
+    evenly = (vanish.max(axis=1) + vanish.min(axis=1)) / 2
+    best, least = np.zeros(len(peak)), np.full(len(peak), np.inf)
+    for wanted in (peak, evenly, line.lowest, line.highest):
+        shift = np.maximum(line.lowest, np.minimum(wanted, line.highest))
+        finite = np.isfinite(shift)
+        a = line.a + np.where(finite, shift, 0.0)[:, None] * line.direction
+        g = gradient - (a.sum(axis=1, keepdims=True) if line.simplex else a) / (2 * C)
+        held = a > BOUND_TOLERANCE * (np.abs(a).sum(axis=1, keepdims=True) + C)
+        rise, fall = g.max(axis=1, initial=0.0), -np.where(held, g, 0.0).min(axis=1, initial=0.0)
+        found = rise + fall if line.simplex else np.maximum(rise, fall)
+        better = finite & (found < least)
+        best, least = np.where(better, shift, best), np.where(better, found, least)
+    return best
+
+
+def _recover_unstructured(
+    problem: DualProblem, beta: FloatArray, gradient: FloatArray, members: np.ndarray, y: int
+) -> FloatArray:
+    """For a machine of a user's own without the usual form: a point, the best of a line, or a linear program each.
+
+    The program leaves out what the squared hinge charges, so that it can miss the best a of such a machine.
+    """
     table = problem.machine.table(problem.n_classes)
     n = int(table.n_components[y])
     nu = table.dense()[y, :n]
     projected = nu - nu.mean(axis=1, keepdims=True) if problem.machine.sum_to_zero else nu
     a = np.zeros((len(beta), problem.n_components))
-    if np.linalg.matrix_rank(projected) == n:
+    free = n - int(np.linalg.matrix_rank(projected))
+    if free <= 1:
         a[:, :n] = beta @ np.linalg.pinv(projected)
+        if free == 1:
+            direction = np.linalg.svd(projected.T)[2][-1]  # the one that changes no coefficient
+            direction[np.abs(direction) < 1e-12] = 0.0
+            shift = _best_shift(_Line(problem, a[:, :n], direction, members, y), gradient[:, :n])
+            a[:, :n] += shift[:, None] * direction
         return a
     simplex = problem.machine.bound is Bound.SIMPLEX
     for row, example in enumerate(members):

@@ -25,6 +25,7 @@ class SolverChoice(Enum):
     S2DO = "s2do"
     WHOLE_EXAMPLE = "whole-example"
     SEMI_GREEDY = "semi-greedy"
+    TWO_LEVEL = "two-level"
 
 
 class Precision(Enum):
@@ -189,7 +190,10 @@ def _run_core(problem: DualProblem, options: SolverOptions, start: SolverState |
     )
     report = _report(result.report)
     state = SolverState(result.amounts, result.scores if report.verified else None, problem.n_classes)
-    return Solution(state, report, result.error)
+    error = result.error
+    # An exception's traceback holds this frame; through it the result would hold itself, unseen by the collector.
+    del result
+    return Solution(state, report, error)
 
 
 def _adapt(watch: Watch) -> Callable[[_core.Progress, Callable[[], FloatArray]], bool]:

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from multimargin.certificate import Certificate, assemble, evaluate
+from multimargin.coupling import coefficients
 from multimargin.fitting import Recipe
+from multimargin.machines import Bound, FloatArray
 from multimargin.model import KernelModel
 from multimargin.problem import DualProblem
 from multimargin.recovery import recover_amounts
@@ -48,13 +50,30 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     beta[expansion.support] = expansion.beta
     scores = problem.store.scores(expansion.support.astype(np.int64), expansion.beta, data.X[data.rows], n_threads())
     amounts = recover_amounts(problem, beta[data.rows], scores)
+    numbers = evaluate(problem, amounts, scores)
+    if not _is_feasible(problem, amounts, beta[data.rows]):
+        numbers = replace(numbers, violation=np.inf)  # gradients say nothing about a point outside the bounds
     return assemble(
         problem,
-        evaluate(problem, amounts, scores),
+        numbers,
         report=None,
         tol=recipe.tol,
         solver=("verify", "recomputed from the data"),
     )
+
+
+# What rounding may leave between the coefficients and feasible dual variables, as a share of C_i or of sum_p a_ip.
+FEASIBILITY_TOLERANCE = 1e-10
+
+
+def _is_feasible(problem: DualProblem, amounts: FloatArray, beta: FloatArray) -> bool:
+    """Whether the dual variables give these coefficients and keep within their bounds."""
+    C = np.where(np.isfinite(problem.data.C), problem.data.C, 0.0)
+    allowed = FEASIBILITY_TOLERANCE * (C + np.abs(amounts).sum(axis=1))[:, None]
+    used = amounts.sum(axis=1, keepdims=True) if problem.machine.bound is Bound.SIMPLEX else amounts
+    within = (amounts >= -allowed).all() and (used <= problem.cap[:, None] + allowed).all()
+    again = coefficients(problem.machine, amounts, problem.data.y, problem.n_classes)
+    return bool(within and (np.abs(again - beta) <= allowed).all())
 
 
 def _with_class_weights(model: Any, data: TrainingSet) -> TrainingSet:

@@ -31,7 +31,9 @@ Available detect() {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         found.add(avx2_table());
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) found.add(avx512_table());
+        const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+        if (wide) found.add(avx512_table());
     }
 #endif
     return found;

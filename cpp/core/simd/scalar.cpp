@@ -60,6 +60,26 @@ void axpy(double factor, const T* row, double* out, Size n) {
     for (Size j = 0; j < n; ++j) out[j] += factor * static_cast<double>(row[j]);
 }
 
+double dot(const double* x, const double* y, Size n) {
+    double sum = 0.0;
+    for (Size j = 0; j < n; ++j) sum += x[j] * y[j];
+    return sum;
+}
+
+void rotate(double c, double s, double* x, double* y, Size n) {
+    for (Size j = 0; j < n; ++j) {
+        const double old = x[j];
+        x[j] = c * old + s * y[j];
+        y[j] = c * y[j] - s * old;
+    }
+}
+
+void raise_violations(const BoxBlock& b, double* top) {
+    for (Size j = 0; j < b.n; ++j) {
+        top[j] = std::max(top[j], box_violation_of(b.gradient[j], b.amount[j], b.cap[j]));
+    }
+}
+
 void gradient(const GradientBlock& b, double* out) {
     for (Size j = 0; j < b.n; ++j) {
         double g = b.target - b.value1 * b.score1[j];
@@ -127,9 +147,22 @@ double pair_gain_of(const GainBlock& b, Size j, double kernel_value) {
 }
 
 const Table& scalar_table() {
-    static const Table table{"scalar",    tile<float>, tile<double>, accumulate<float>, accumulate<double>,
-                             axpy<float>, axpy<double>, gradient,    box_violation,     box_gain,
-                             simplex_bounds, pair_gain<float>, pair_gain<double>};
+    static const Table table{"scalar",
+                             tile<float>,
+                             tile<double>,
+                             accumulate<float>,
+                             accumulate<double>,
+                             axpy<float>,
+                             axpy<double>,
+                             dot,
+                             rotate,
+                             gradient,
+                             box_violation,
+                             raise_violations,
+                             box_gain,
+                             simplex_bounds,
+                             pair_gain<float>,
+                             pair_gain<double>};
     return table;
 }
 

@@ -25,7 +25,7 @@ struct Evaluation {
 
 template <class T>
 struct Tile {
-    const T* rows;   // n_rows x n_features, row-major
+    const T* rows;  // n_rows x n_features, row-major
     Size n_rows;
     Size n_features;
     const T* panel;  // n_features x panel_width
@@ -73,8 +73,13 @@ struct Table {
                            double* out);
     void (*axpy_f32)(double factor, const float* row, double* out, Size n);
     void (*axpy_f64)(double factor, const double* row, double* out, Size n);
+    double (*dot)(const double* x, const double* y, Size n);
+    // (x, y) <- (c x + s y, c y - s x)
+    void (*rotate)(double c, double s, double* x, double* y, Size n);
     void (*gradient)(const GradientBlock&, double* out);
     double (*box_violation)(const BoxBlock&);  // the largest one, at least 0
+    // top = max(top, violation), element by element
+    void (*raise_violations)(const BoxBlock&, double* top);
     double (*box_gain)(const BoxBlock&, const double* diagonal, const double* ridge, double self_coupling);
     // top = max(top, g);  low = min(low, g) where a > 0. HL02 (19)
     void (*simplex_bounds)(const double* gradient, const double* amount, double* top, double* low, Size n);

@@ -12,114 +12,7 @@ namespace multimargin::simd {
 
 namespace {
 
-inline constexpr int vector_bytes = MULTIMARGIN_SIMD_BYTES;
-
-template <class T>
-struct Lane;
-template <>
-struct Lane<float> {
-    using Integer = unsigned;
-    static constexpr float log2e = 1.44269504f;
-    static constexpr float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-    static constexpr float lowest = -87.0f, highest = 88.0f;
-    static constexpr int mantissa = 23, exponent_bias = 127;
-};
-template <>
-struct Lane<double> {
-    using Integer = unsigned long long;
-    static constexpr double log2e = 1.4426950408889634;
-    static constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52
-    static constexpr double lowest = -708.0, highest = 709.0;
-    static constexpr int mantissa = 52, exponent_bias = 1023;
-};
-
-template <class T>
-struct Vector {
-    typedef T type __attribute__((vector_size(vector_bytes)));
-    typedef typename Lane<T>::Integer integer __attribute__((vector_size(vector_bytes)));
-    static constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
-};
-template <class T>
-using Vec = typename Vector<T>::type;
-
-template <class T>
-inline Vec<T> load(const T* p) {
-    Vec<T> v;
-    __builtin_memcpy(&v, p, sizeof v);
-    return v;
-}
-
-template <class T>
-inline void store(T* p, const Vec<T>& v) {
-    __builtin_memcpy(p, &v, sizeof v);
-}
-
-template <class T>
-inline Vec<T> broadcast(T x) {
-    return Vec<T>{} + x;
-}
-
-template <class T>
-inline Vec<T> maximum(Vec<T> a, Vec<T> b) {
-    return a > b ? a : b;
-}
-
-// 2^r on [-1/2, 1/2]: float by a minimax polynomial, double by the Taylor series of exp(r ln 2).
-inline Vec<float> exp2_fraction(Vec<float> r) {
-    Vec<float> p = broadcast(1.5353362e-4f);
-    p = p * r + 0.0013398874f;
-    p = p * r + 0.0096184374f;
-    p = p * r + 0.055503325f;
-    p = p * r + 0.24022648f;
-    p = p * r + 0.69314720f;
-    return p * r + 1.0f;
-}
-
-inline Vec<double> exp_small(Vec<double> r) {
-    Vec<double> p = broadcast(1.0 / 6227020800.0);
-    p = p * r + 1.0 / 479001600.0;
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    return p * r + 1.0;
-}
-
-template <class T>
-inline Vec<T> scale_by_power_of_two(Vec<T> p, Vec<T> shifted) {
-    using Integers = typename Vector<T>::integer;
-    Integers n;
-    __builtin_memcpy(&n, &shifted, sizeof n);
-    // The low bits of x + magic hold round(x); what is left of magic falls off at the top.
-    n = (n + Lane<T>::exponent_bias) << Lane<T>::mantissa;
-    Vec<T> factor;
-    __builtin_memcpy(&factor, &n, sizeof factor);
-    return p * factor;
-}
-
-inline Vec<float> fraction_power(Vec<float> x, Vec<float> n) { return exp2_fraction(x * Lane<float>::log2e - n); }
-
-inline Vec<double> fraction_power(Vec<double> x, Vec<double> n) {
-    // ln 2 in two parts, so that the reduction loses nothing.
-    return exp_small((x - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6);
-}
-
-template <class T>
-inline Vec<T> exponential(Vec<T> x) {
-    using L = Lane<T>;
-    const Vec<T> clamped = maximum<T>(x, broadcast(L::lowest));
-    const Vec<T> bounded = clamped < L::highest ? clamped : broadcast(L::highest);
-    const Vec<T> shifted = bounded * L::log2e + L::magic;
-    const Vec<T> value = scale_by_power_of_two<T>(fraction_power(bounded, shifted - L::magic), shifted);
-    return x < L::lowest ? Vec<T>{} : value;
-}
+#include "vector_math.inc"
 
 template <class T>
 inline Vec<T> transformed(Vec<T> s, const Evaluation& e) {
@@ -185,45 +78,115 @@ void tile(const Tile<T>& t, const Evaluation& e) {
     }
 }
 
+// As many doubles as fit in a vector, from doubles or from floats.
+inline Vec<double> load_as_double(const double* p) { return load(p); }
+
+inline Vec<double> load_as_double(const float* p) {
+    typedef float Half __attribute__((vector_size(vector_bytes / 2)));
+    Half half;
+    __builtin_memcpy(&half, p, sizeof half);
+    return __builtin_convertvector(half, Vec<double>);
+}
+
+// sum[0..width) += sum_e values[e] * tile[positions[e]][0..width), the sums held in eight registers.
+template <class T>
+inline void accumulate_strip(const T* tile, Size ld, const int* positions, const double* values, Size n, T* sum) {
+    constexpr int lanes = Vector<T>::lanes, registers = 8;
+    Vec<T> held[registers];
+    for (int r = 0; r < registers; ++r) held[r] = load(sum + r * lanes);
+    for (Size e = 0; e < n; ++e) {
+        const T* row = tile + positions[e] * ld;
+        const Vec<T> value = broadcast(static_cast<T>(values[e]));
+        for (int r = 0; r < registers; ++r) held[r] = held[r] + value * load(row + r * lanes);
+    }
+    for (int r = 0; r < registers; ++r) store(sum + r * lanes, held[r]);
+}
+
+template <class T>
+inline constexpr Size strip_width = 8 * Vector<T>::lanes < panel_width ? 8 * Vector<T>::lanes : panel_width;
+
 // Sums up to 32 terms in float32 before adding them in float64: longer float sums lose digits.
 void accumulate_f32(const float* tile, Size ld, const int* positions, const double* values, Size n, double* out) {
-    constexpr Size terms = 32;
+    constexpr Size terms = 32, padded = 8 * Vector<float>::lanes > panel_width ? 8 * Vector<float>::lanes : panel_width;
     for (Size begin = 0; begin < n; begin += terms) {
-        const Size end = begin + terms < n ? begin + terms : n;
-        float sum[panel_width] = {};
-        for (Size e = begin; e < end; ++e) {
-            const float* row = tile + positions[e] * ld;
-            const float value = static_cast<float>(values[e]);
-            for (Size j = 0; j < panel_width; ++j) sum[j] += value * row[j];
+        const Size count = begin + terms < n ? terms : n - begin;
+        alignas(64) float sum[padded] = {};
+        for (Size strip = 0; strip < panel_width; strip += strip_width<float>) {
+            accumulate_strip<float>(tile + strip, ld, positions + begin, values + begin, count, sum + strip);
         }
-        for (Size j = 0; j < panel_width; ++j) out[j] += static_cast<double>(sum[j]);
+        for (Size j = 0; j < panel_width; j += Vector<double>::lanes) {
+            store(out + j, load(out + j) + load_as_double(sum + j));
+        }
     }
 }
 
 void accumulate_f64(const double* tile, Size ld, const int* positions, const double* values, Size n, double* out) {
-    double sum[panel_width];
-    for (Size j = 0; j < panel_width; ++j) sum[j] = out[j];
-    for (Size e = 0; e < n; ++e) {
-        const double* row = tile + positions[e] * ld;
-        for (Size j = 0; j < panel_width; ++j) sum[j] += values[e] * row[j];
+    for (Size strip = 0; strip < panel_width; strip += strip_width<double>) {
+        accumulate_strip<double>(tile + strip, ld, positions, values, n, out + strip);
     }
-    for (Size j = 0; j < panel_width; ++j) out[j] = sum[j];
 }
 
 template <class T>
 void axpy(double factor, const T* row, double* out, Size n) {
-#pragma GCC ivdep
-    for (Size j = 0; j < n; ++j) out[j] += factor * static_cast<double>(row[j]);
+    constexpr Size lanes = Vector<double>::lanes;
+    const Vec<double> f = broadcast(factor);
+    Size j = 0;
+    for (; j + 2 * lanes <= n; j += 2 * lanes) {
+        store(out + j, load(out + j) + f * load_as_double(row + j));
+        store(out + j + lanes, load(out + j + lanes) + f * load_as_double(row + j + lanes));
+    }
+    for (; j < n; ++j) out[j] += factor * static_cast<double>(row[j]);
+}
+
+// Four partial sums, added in a fixed order.
+double dot(const double* x, const double* y, Size n) {
+    constexpr Size lanes = Vector<double>::lanes;
+    Vec<double> sum[4] = {};
+    Size j = 0;
+    for (; j + 4 * lanes <= n; j += 4 * lanes) {
+        for (int u = 0; u < 4; ++u) sum[u] = sum[u] + load(x + j + u * lanes) * load(y + j + u * lanes);
+    }
+    const Vec<double> all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    double result = 0.0;
+    for (int i = 0; i < lanes; ++i) result += all[i];
+    for (; j < n; ++j) result += x[j] * y[j];
+    return result;
+}
+
+void rotate(double c, double s, double* x, double* y, Size n) {
+    constexpr Size lanes = Vector<double>::lanes;
+    const Vec<double> cosine = broadcast(c), sine = broadcast(s);
+    Size j = 0;
+    for (; j + lanes <= n; j += lanes) {
+        const Vec<double> a = load(x + j), b = load(y + j);
+        store(x + j, cosine * a + sine * b);
+        store(y + j, cosine * b - sine * a);
+    }
+    for (; j < n; ++j) {
+        const double a = x[j], b = y[j];
+        x[j] = c * a + s * b;
+        y[j] = c * b - s * a;
+    }
+}
+
+template <class Value, class Single>
+inline void for_each_value(Size n, double* out, Value value, Single single) {
+    Size j = 0;
+    for (; j + Vector<double>::lanes <= n; j += Vector<double>::lanes) store(out + j, value(j));
+    for (; j < n; ++j) out[j] = single(j);
 }
 
 void gradient(const GradientBlock& b, double* out) {
-#pragma GCC ivdep
-    for (Size j = 0; j < b.n; ++j) out[j] = b.target - b.value1 * b.score1[j];
-    if (b.score2 != nullptr) axpy<double>(-b.value2, b.score2, out, b.n);
+    const double zero_rule = b.score2 != nullptr ? b.value2 : 0.0;
+    const double* second = b.score2 != nullptr ? b.score2 : b.score1;
+    for_each_value(
+        b.n, out, [&](Size j) { return b.target - b.value1 * load(b.score1 + j) - zero_rule * load(second + j); },
+        [&](Size j) { return b.target - b.value1 * b.score1[j] - zero_rule * second[j]; });
     if (b.mean != nullptr && b.row_sum != 0.0) axpy<double>(b.row_sum, b.mean, out, b.n);
     if (b.amount != nullptr) {
-#pragma GCC ivdep
-        for (Size j = 0; j < b.n; ++j) out[j] -= b.ridge[j] * b.amount[j];
+        for_each_value(
+            b.n, out, [&](Size j) { return load(out + j) - load(b.ridge + j) * load(b.amount + j); },
+            [&](Size j) { return out[j] - b.ridge[j] * b.amount[j]; });
     }
 }
 
@@ -258,6 +221,18 @@ double box_violation(const BoxBlock& b) {
         [&](Size j) { return box_violation_of(b.gradient[j], b.amount[j], b.cap[j]); });
 }
 
+void raise_violations(const BoxBlock& b, double* top) {
+    Size j = 0;
+    for (; j + double_lanes <= b.n; j += double_lanes) {
+        const Doubles v = violation(load(b.gradient + j), load(b.amount + j), load(b.cap + j));
+        store(top + j, maximum<double>(v, load(top + j)));
+    }
+    for (; j < b.n; ++j) {
+        const double v = box_violation_of(b.gradient[j], b.amount[j], b.cap[j]);
+        top[j] = v > top[j] ? v : top[j];
+    }
+}
+
 double box_gain(const BoxBlock& b, const double* diagonal, const double* ridge, double self_coupling) {
     const auto vectored = [&](Size j) {
         const Doubles v = violation(load(b.gradient + j), load(b.amount + j), load(b.cap + j));
@@ -274,20 +249,17 @@ double box_gain(const BoxBlock& b, const double* diagonal, const double* ridge, 
 }
 
 void simplex_bounds(const double* gradient, const double* amount, double* top, double* low, Size n) {
-#pragma GCC ivdep
-    for (Size j = 0; j < n; ++j) {
-        const double g = gradient[j];
-        const double lower = g < low[j] ? g : low[j];
-        top[j] = g > top[j] ? g : top[j];
-        low[j] = amount[j] > 0.0 ? lower : low[j];
+    Size j = 0;
+    for (; j + double_lanes <= n; j += double_lanes) {
+        const Doubles g = load(gradient + j), l = load(low + j);
+        store(top + j, maximum<double>(g, load(top + j)));
+        const Doubles lower = g < l ? g : l;
+        store(low + j, load(amount + j) > Doubles{} ? lower : l);
     }
-}
-
-template <class T>
-inline Doubles load_as_double(const T* p) {
-    Doubles v;
-    for (int i = 0; i < double_lanes; ++i) v[i] = static_cast<double>(p[i]);
-    return v;
+    for (; j < n; ++j) {
+        top[j] = gradient[j] > top[j] ? gradient[j] : top[j];
+        low[j] = amount[j] > 0.0 && gradient[j] < low[j] ? gradient[j] : low[j];
+    }
 }
 
 template <class T>
@@ -305,8 +277,7 @@ double pair_gain(const GainBlock& b, const T* row) {
         const Doubles gain = maximum<double>(numerator / det, broadcast(separate));
         return v > Doubles{} ? gain : Doubles{};
     };
-    return largest_over(b.box.n, vectored,
-                        [&](Size j) { return pair_gain_of(b, j, static_cast<double>(row[j])); });
+    return largest_over(b.box.n, vectored, [&](Size j) { return pair_gain_of(b, j, static_cast<double>(row[j])); });
 }
 
 }  // namespace
@@ -319,8 +290,11 @@ const Table& MM_CONCAT(MULTIMARGIN_SIMD_TARGET, _table)() {
                              accumulate_f64,
                              axpy<float>,
                              axpy<double>,
+                             dot,
+                             rotate,
                              gradient,
                              box_violation,
+                             raise_violations,
                              box_gain,
                              simplex_bounds,
                              pair_gain<float>,

@@ -1,0 +1,67 @@
+#include "cholesky.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "simd/table.hpp"
+
+namespace multimargin {
+
+void UpdatableCholesky::reserve(Index rows) {
+    if (rows <= ld_) return;
+    const Index ld = round_up(std::max<Index>(rows, 2 * ld_), 64);
+    AlignedVector<double> grown(checked_product(ld, ld));
+    for (Index k = 0; k < n_; ++k) std::copy_n(column(k) + k, n_ - k, grown.data() + k * ld + k);
+    values_ = std::move(grown);
+    ld_ = ld;
+}
+
+void UpdatableCholesky::append(std::span<double> h, double diagonal, double pivot_floor) {
+    reserve(n_ + 1);
+    const simd::Table& table = simd::best_table();
+    for (Index k = 0; k < n_; ++k) {  // forward substitution: the new row of L
+        double* c = column(k);
+        const double x = h[unsigned_index(k)] / c[k];
+        table.axpy_f64(-x, c + k + 1, h.data() + k + 1, n_ - k - 1);
+        c[n_] = x;
+        diagonal -= x * x;
+    }
+    column(n_)[n_] = std::sqrt(std::max(diagonal, pivot_floor));
+    ++n_;
+}
+
+void UpdatableCholesky::remove(Index m) {
+    for (Index k = 0; k < m; ++k) {
+        double* c = column(k);
+        std::copy(c + m + 1, c + n_, c + m);
+    }
+    // What follows row m keeps the product of its own part, so the removed column is added back to it.
+    carried_.assign(column(m) + m, column(m) + n_);
+    const simd::Table& table = simd::best_table();
+    for (Index k = m + 1; k < n_; ++k) {
+        double* c = column(k);
+        double* v = carried_.data() + (k - m);
+        const double r = std::hypot(c[k], *v);
+        table.rotate(c[k] / r, *v / r, c + k + 1, v + 1, n_ - k - 1);
+        c[k] = r;
+        std::copy(c + k, c + n_, column(k - 1) + k - 1);
+    }
+    --n_;
+}
+
+void UpdatableCholesky::solve(std::span<double> x) const {
+    const simd::Table& table = simd::best_table();
+    for (Index k = 0; k < n_; ++k) {
+        const double* c = column(k);
+        double& xk = x[unsigned_index(k)];
+        xk /= c[k];
+        table.axpy_f64(-xk, c + k + 1, x.data() + k + 1, n_ - k - 1);
+    }
+    for (Index k = n_ - 1; k >= 0; --k) {
+        const double* c = column(k);
+        const double tail = table.dot(c + k + 1, x.data() + k + 1, n_ - k - 1);
+        x[unsigned_index(k)] = (x[unsigned_index(k)] - tail) / c[k];
+    }
+}
+
+}  // namespace multimargin

@@ -1,0 +1,38 @@
+// A Cholesky factor that grows by a row and shrinks by a row.
+#pragma once
+
+#include <span>
+
+#include "types.hpp"
+
+namespace multimargin {
+
+// L L' = H. Column k of L is contiguous from row k on, so that every operation runs at unit stride.
+class UpdatableCholesky {
+  public:
+    Index size() const { return n_; }
+    void clear() { n_ = 0; }
+
+    // Appends a row: h holds H against the rows present (overwritten), diagonal its own entry.
+    // A pivot below the floor is raised to it: a dependent row then takes part with a huge step along
+    // the null direction, which the caller's ratio test cuts off.
+    void append(std::span<double> h, double diagonal, double pivot_floor);
+
+    // Removes row and column m: a rank-one update of what follows. n^2 operations.
+    void remove(Index m);
+
+    // x <- H^-1 x
+    void solve(std::span<double> x) const;
+
+  private:
+    double* column(Index k) { return values_.data() + k * ld_; }
+    const double* column(Index k) const { return values_.data() + k * ld_; }
+    void reserve(Index rows);
+
+    Index n_ = 0;
+    Index ld_ = 0;
+    AlignedVector<double> values_;
+    AlignedVector<double> carried_;
+};
+
+}  // namespace multimargin
