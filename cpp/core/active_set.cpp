@@ -26,7 +26,7 @@ ActiveSet::ActiveSet(const Problem& problem)
       class_vector_(unsigned_index(machine_.n_classes)) {}
 
 ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Index ld, const Limits& limits,
-                                 Monitor& monitor) {
+                                 Monitor& monitor, Tally& tally) {
     const auto [tol, max_free, max_steps] = limits;
     workspace_ = &workspace;
     kernel_ = kernel;
@@ -37,7 +37,10 @@ ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Ind
     Index refinements = 0;
     while (result_.steps < max_steps && !monitor.poll()) {
         if (largest_gradient() > 0.5 * tol) {
+            const double before = result_.gain;
             step();
+            ++tally.iterations;
+            tally.dual += result_.gain - before;
             continue;
         }
         flush();

@@ -7,6 +7,7 @@
 
 #include "cholesky.hpp"
 #include "monitor.hpp"
+#include "tally.hpp"
 #include "workspace.hpp"
 
 namespace multimargin {
@@ -33,7 +34,8 @@ class ActiveSet {
         Index max_steps;
     };
 
-    ActiveSetResult solve(Workspace& workspace, const double* kernel, Index ld, const Limits& limits, Monitor& monitor);
+    ActiveSetResult solve(Workspace& workspace, const double* kernel, Index ld, const Limits& limits, Monitor& monitor,
+                          Tally& tally);
 
   private:
     struct Free {

@@ -9,6 +9,7 @@
 #include "row_cache.hpp"
 #include "selection.hpp"
 #include "semi_greedy.hpp"
+#include "tally.hpp"
 #include "workspace.hpp"
 
 namespace multimargin {
@@ -24,18 +25,6 @@ struct Options {
     Index n_threads = 1;
     double extra_tol = 0.0;  // after tol is reached go on to this violation (0: do not) ...
     Index extra_steps = 0;   // ... for at most this many steps
-};
-
-// What survives a change of precision and is seen by the monitor.
-struct Tally {
-    Index iterations = 0;
-    double violation = infinity;
-    double dual = 0.0;
-    double primal = infinity;
-    Index n_active = 0;
-    Index n_support = 0;
-    bool shrunk_before = false;
-    CacheCounters cache;
 };
 
 enum class Outcome {

@@ -22,16 +22,17 @@ SweepResult SemiGreedy<T>::sweep(double target, Index max_steps, Monitor& monito
 }
 
 template <class T>
-SweepResult SemiGreedy<T>::run(double target, Index max_steps, Monitor& monitor) {
-    SweepResult total;
-    while (scan() > target && total.steps < max_steps && !monitor.poll()) {
-        const SweepResult once = sweep(target, max_steps - total.steps, monitor);
-        total.steps += once.steps;
-        total.gain += once.gain;
-        total.moved = total.moved || once.moved;
-        if (!once.moved) break;
+bool SemiGreedy<T>::run(double target, Index max_steps, Monitor& monitor, Tally& tally) {
+    Index left = max_steps;
+    while (scan() > target) {
+        if (left <= 0 || monitor.poll()) return false;
+        const SweepResult result = sweep(target, left, monitor);
+        left -= result.steps;
+        tally.iterations += result.steps;
+        tally.dual += result.gain;
+        if (!result.moved) return false;
     }
-    return total;
+    return true;
 }
 
 template class SemiGreedy<float>;

@@ -3,6 +3,7 @@
 
 #include "monitor.hpp"
 #include "steps.hpp"
+#include "tally.hpp"
 
 namespace multimargin {
 
@@ -29,8 +30,8 @@ class SemiGreedy {
     // those that still are. One scan serves many steps, at little loss against choosing the worst each time.
     SweepResult sweep(double target, Index max_steps, Monitor& monitor);
 
-    // Sweeps until the largest violation is at most target or the steps are used up.
-    SweepResult run(double target, Index max_steps, Monitor& monitor);
+    // Sweeps until the largest violation is at most target (true) or the steps are used up. Keeps the account.
+    bool run(double target, Index max_steps, Monitor& monitor, Tally& tally);
 
     const ExampleSelection& worst() const { return worst_; }
     const ExampleSelector& selector() const { return selector_; }

@@ -117,7 +117,9 @@ Outcome TwoLevel<T>::run_blocks(Workspace& active, double target, Index max_iter
         const double block_target = std::max(0.45 * target, block_share * violation);
         const Index left = max_iterations >= 0 ? max_iterations - tally_.iterations : std::numeric_limits<Index>::max();
         const double dual = tally_.dual;
+        current_block_ = &block;
         const bool solved = solve_block(block, block_target, left);
+        current_block_ = nullptr;
         if (!merge(active, block, positions)) return Outcome::stopped;
         previous_ = positions;
         if (monitor_.stopped()) return Outcome::stopped;
@@ -186,19 +188,15 @@ bool TwoLevel<T>::solve_block(Workspace& block, double target, Index max_steps) 
     if (prefers_active_set_ && solve_by_active_set(block, target, max_steps)) return true;
     semi_greedy_.attach(block, kernel_);
     const Index budget = std::min(steps_per_example * block.size(), max_steps - (tally_.iterations - before));
-    const SweepResult result = semi_greedy_.run(target, budget, monitor_);
-    tally_.iterations += result.steps;
-    tally_.dual += result.gain;
-    return result.steps < budget;
+    return semi_greedy_.run(target, budget, monitor_, tally_);
 }
 
 template <class T>
 bool TwoLevel<T>::solve_by_active_set(Workspace& block, double target, Index max_steps) {
     if constexpr (std::is_same_v<T, double>) {
         const ActiveSet::Limits limits{target, most_free, std::min<Index>(max_steps, 20 * most_free)};
-        const ActiveSetResult result = active_set_.solve(block, kernel_.values.data(), kernel_.ld, limits, monitor_);
-        tally_.iterations += result.steps;
-        tally_.dual += result.gain;
+        const ActiveSetResult result =
+            active_set_.solve(block, kernel_.values.data(), kernel_.ld, limits, monitor_, tally_);
         return result.success || monitor_.stopped();
     }
     return false;

@@ -28,6 +28,7 @@ class TwoLevel final {
     // Writes the variables of the round under way into the full state.
     void scatter() {
         if (current_ != nullptr) current_->scatter(state_);
+        if (current_block_ != nullptr) current_block_->scatter(state_);
     }
     void reload() {}
     std::vector<Index> members() const;
@@ -67,6 +68,7 @@ class TwoLevel final {
     ExampleSelector selector_;
     DenseRows kernel_;
     Workspace* current_ = nullptr;               // the round's active examples, while it runs
+    Workspace* current_block_ = nullptr;         // and the block that is being solved
     std::unique_ptr<KernelColumns<T>> columns_;  // of the round's active examples
     std::vector<Index> previous_;                // the last block, as positions of the round
     std::vector<Index> tie_break_;               // an order of the round's positions that mixes the classes

@@ -126,11 +126,12 @@ TEST(active_set_reaches_the_optimum) {
                 DenseBlock block(clouds, machine(3), loss, 0.4);
                 ActiveSet active_set(block.problem);
                 Monitor monitor(nullptr, infinity);
+                Tally tally;
                 for (const double tol : {1e-1, 1e-9}) {
                     Workspace workspace(block.problem, block.state, block.all);
                     const double before = summarize(block.problem, block.state).dual;
                     const ActiveSetResult result =
-                        active_set.solve(workspace, block.kernel.data(), block.ld, {tol, 500, 100000}, monitor);
+                        active_set.solve(workspace, block.kernel.data(), block.ld, {tol, 500, 100000}, monitor, tally);
                     CHECK(result.success);
                     workspace.scatter(block.state);
                     ThreadTeam team(1);
@@ -149,8 +150,10 @@ TEST(active_set_refuses_too_many_free_variables) {
     DenseBlock block(clouds, testing::ww(3), Loss::hinge, 5.0);
     ActiveSet active_set(block.problem);
     Monitor monitor(nullptr, infinity);
+    Tally tally;
     Workspace workspace(block.problem, block.state, block.all);
-    const ActiveSetResult result = active_set.solve(workspace, block.kernel.data(), block.ld, {1e-6, 5, 1000}, monitor);
+    const ActiveSetResult result =
+        active_set.solve(workspace, block.kernel.data(), block.ld, {1e-6, 5, 1000}, monitor, tally);
     CHECK(!result.success);
     workspace.scatter(block.state);
     CHECK(summarize(block.problem, block.state).dual > 0.0);  // what it did so far is kept, and feasible
