@@ -29,6 +29,7 @@ ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Ind
                                  Monitor& monitor, Tally& tally) {
     const auto [tol, max_free, max_steps] = limits;
     workspace_ = &workspace;
+    monitor_ = &monitor;
     kernel_ = kernel;
     ld_ = ld;
     result_ = {};
@@ -90,6 +91,7 @@ bool ActiveSet::load(Index max_free) {
     }
     if (count > max_free) return false;
     for (Index i = 0; i < n; ++i) {
+        if (monitor_->poll()) return false;  // a factor of a thousand rows takes a while
         gradients_at(i);
         const double base = simplex() ? component_gradient_[unsigned_index(reference(i))] : 0.0;
         for (Index p = 0; p < n_slots(i); ++p) {
@@ -228,7 +230,7 @@ double ActiveSet::enter(double tol, Index max_free) {
     const Index n = static_cast<Index>(free_.size());
     Index count = std::min<Index>({static_cast<Index>(candidates.size()), n / 8 + 4, most_entering, max_free - n});
     refused_ = count < 1;
-    for (Index c = 0; c < count; ++c) {
+    for (Index c = 0; c < count && !monitor_->poll(); ++c) {
         const Candidate& chosen = candidates[unsigned_index(c)];
         append(chosen.i, chosen.p, chosen.gradient);
     }

@@ -73,6 +73,7 @@ class ActiveSet {
     const Problem& problem_;
     const Machine& machine_;
     Workspace* workspace_ = nullptr;
+    Monitor* monitor_ = nullptr;
     const double* kernel_ = nullptr;
     Index ld_ = 0;
     Index width_ = 0;
