@@ -1,6 +1,8 @@
 #include "two_level.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "rng.hpp"
@@ -15,7 +17,9 @@ constexpr double round_share = 0.1;      // a round leaves this share of the vio
 constexpr double block_share = 0.1;      // so does a block
 constexpr double near_violation = 0.3;   // gradients above minus this are watched, relative to the largest target
 constexpr Index steps_per_example = 40;  // a block that needs more is ill-conditioned
-constexpr Index most_free = 1500;        // of the active set: its factor costs the square of this per step
+constexpr double fair_share = 0.25;      // ... unless its steps bring it this far in each such turn
+constexpr double most_stored_bytes = 2e8;
+constexpr Index most_free = 1500;  // of the active set: its factor costs the square of this per step
 
 double largest_target(const Machine& machine) {
     double largest = 0.0;
@@ -55,15 +59,32 @@ double TwoLevel<T>::scan(Workspace& workspace) {
     return tally_.violation = selector_.most_violating(workspace).violation;
 }
 
+// Holds the whole kernel matrix where that is cheap: a support vector's row is asked for in some ten blocks.
+template <class T>
+void TwoLevel<T>::store_kernel() {
+    const Index n = problem_.size();
+    const double bytes = static_cast<double>(n) * static_cast<double>(n) * sizeof(T);
+    if (stored_ != nullptr || n <= block_size_ || bytes > std::min(options_.cache_bytes, most_stored_bytes)) return;
+    stored_ = std::make_unique<StoredSource<T>>(problem_.source(), problem_.source_rows(members()), team_, monitor_);
+    tally_.cache.rows_computed += n;
+}
+
+template <class T>
+const KernelSource& TwoLevel<T>::source() const {
+    return stored_ != nullptr ? static_cast<const KernelSource&>(*stored_) : problem_.source();
+}
+
 template <class T>
 Outcome TwoLevel<T>::run(double target, Index max_iterations) {
+    store_kernel();
+    if (monitor_.poll()) return Outcome::stopped;
     std::vector<Index> active = members();
     while (true) {
         if (monitor_.poll()) return Outcome::stopped;
         Workspace workspace(problem_, state_, active);
         const double violation = scan(workspace);
         if (violation <= target && static_cast<Index>(active.size()) == problem_.size()) return Outcome::satisfied;
-        columns_ = problem_.source().template columns<T>(problem_.source_rows(active));
+        columns_ = source().template columns<T>(problem_.source_rows(active));
         previous_.clear();
         // Where many violate alike (at the start all do) the block must not be one class: positions go by class.
         tie_break_ = random_permutation(workspace.size(), 0);
@@ -179,16 +200,26 @@ std::vector<Index> TwoLevel<T>::choose_block(Workspace& active) {
 template <class T>
 bool TwoLevel<T>::solve_block(Workspace& block, double target, Index max_steps) {
     const std::vector<Index> rows = problem_.source_rows(block.members());
-    const auto columns = problem_.source().template columns<T>(rows);
+    const auto columns = source().template columns<T>(rows);
     kernel_.ld = columns->n_panels() * simd::panel_width;
     kernel_.values.resize(checked_product(block.size(), kernel_.ld));
     columns->fill(rows, kernel_.values.data(), kernel_.ld);
-    tally_.cache.rows_computed += block.size();
+    (stored_ != nullptr ? tally_.cache.hits : tally_.cache.rows_computed) += block.size();
     const Index before = tally_.iterations;
     if (prefers_active_set_ && solve_by_active_set(block, target, max_steps)) return true;
     semi_greedy_.attach(block, kernel_);
-    const Index budget = std::min(steps_per_example * block.size(), max_steps - (tally_.iterations - before));
-    return semi_greedy_.run(target, budget, monitor_, tally_);
+    const Index all = max_steps - (tally_.iterations - before);
+    const double start = semi_greedy_.scan();
+    for (Index used = 0; used < all;) {
+        const Index budget = std::min(steps_per_example * block.size(), all - used);
+        if (semi_greedy_.run(target, budget, monitor_, tally_) || monitor_.stopped()) return true;
+        used += budget;
+        // Steps that bring a fair share of the way in each turn are well spent; steps that crawl are not.
+        const double left = semi_greedy_.worst().violation;
+        const double share = std::log(start / left) / std::log(start / target);
+        if (share < fair_share * static_cast<double>(used) / static_cast<double>(budget)) return false;
+    }
+    return false;
 }
 
 template <class T>
@@ -274,7 +305,7 @@ bool TwoLevel<T>::update_rest(std::span<const Index> active, const AlignedVector
         }
     }
     Workspace others(problem_, state_, rest);
-    const auto columns = problem_.source().template columns<T>(problem_.source_rows(rest));
+    const auto columns = source().template columns<T>(problem_.source_rows(rest));
     const bool done = add_scores(*columns, changes(active, before), others.column(0), others.ld(), team_, &monitor_);
     if (done) others.scatter(state_);
     return done;

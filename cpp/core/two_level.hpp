@@ -7,6 +7,7 @@
 #include "active_set.hpp"
 #include "descent.hpp"
 #include "semi_greedy.hpp"
+#include "stored_source.hpp"
 
 namespace multimargin {
 
@@ -41,6 +42,8 @@ class TwoLevel final {
         const T* row(Index position) override { return values.data() + position * ld; }
     };
 
+    void store_kernel();
+    const KernelSource& source() const;
     // Works on the active examples until their violation is at most target.
     Outcome run_blocks(Workspace& active, double target, Index max_iterations);
     std::vector<Index> choose_active(double violation);
@@ -66,6 +69,7 @@ class TwoLevel final {
     SemiGreedy<T> semi_greedy_;
     ActiveSet active_set_;
     ExampleSelector selector_;
+    std::unique_ptr<StoredSource<T>> stored_;
     DenseRows kernel_;
     Workspace* current_ = nullptr;               // the round's active examples, while it runs
     Workspace* current_block_ = nullptr;         // and the block that is being solved
