@@ -1,0 +1,56 @@
+"""The two-level solver on problems of several blocks and rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+from multimargin import MACHINES, SVC, verify
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray]:
+    X, y = make_classification(1600, 8, n_informative=6, n_classes=4, class_sep=1.5, flip_y=0.05, random_state=3)
+    return X, y
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_same_optimum_as_one_level(name: str, data: tuple[np.ndarray, np.ndarray]) -> None:
+    """1600 examples are several blocks, and more rounds than one; at tol=1e-5 the duals agree to 1e-6."""
+    fits = {
+        solver: SVC(multi_class=name, C=1, gamma=0.2, tol=1e-5, solver=solver).fit(*data)
+        for solver in ("two-level", "semi-greedy")
+    }
+    assert fits["two-level"].certificate_.stop_reason == "converged"
+    assert verify(fits["two-level"], *data).optimal
+    duals = [clf.certificate_.dual for clf in fits.values()]
+    np.testing.assert_allclose(duals[0], duals[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ww", "cs", "llw", "rm"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_ill_conditioned_problems_converge(name: str, loss: str, data: tuple[np.ndarray, np.ndarray]) -> None:
+    """A large C and a smooth kernel: first-order steps need millions, the active set some thousand."""
+    X, y = data[0][:600], data[1][:600]
+    clf = SVC(multi_class=name, loss=loss, C=2.0**9, gamma=2.0**-4).fit(X, y)
+    assert clf.certificate_.solver == "two-level"
+    assert clf.certificate_.n_iter < 200_000
+    assert verify(clf, X, y).optimal
+
+
+@pytest.mark.parametrize("C", [1.0, 1e3])
+def test_a_stored_matrix_changes_nothing(C: float, data: tuple[np.ndarray, np.ndarray]) -> None:
+    """With a cache of 1 MB the kernel matrix (10 MB) is not held; the bits are the same."""
+    held, not_held = (SVC(C=C, gamma=0.1, cache_size=size).fit(*data) for size in (100, 1))
+    np.testing.assert_array_equal(held.dual_coef_, not_held.dual_coef_)
+    assert held.certificate_.kernel_rows < not_held.certificate_.kernel_rows
+
+
+def test_class_order_does_not_make_one_class_blocks(data: tuple[np.ndarray, np.ndarray]) -> None:
+    """At the start all examples violate alike; sorted labels must not make a first block of one class."""
+    X, y = data
+    order = np.argsort(y, kind="stable")
+    shuffled, ordered = SVC(C=1, gamma=0.2, tol=1e-6).fit(X, y), SVC(C=1, gamma=0.2, tol=1e-6).fit(X[order], y[order])
+    np.testing.assert_allclose(shuffled.certificate_.dual, ordered.certificate_.dual, rtol=1e-7)
+    assert ordered.certificate_.n_iter < 3 * shuffled.certificate_.n_iter
