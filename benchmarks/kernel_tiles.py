@@ -2,7 +2,8 @@
 
     python -m benchmarks.kernel_tiles [--rows 2048]
 
-One thread each. numpy computes the same rbf block as exp(-gamma (|x|^2 + |z|^2 - 2 x'z)) in place, with its BLAS.
+One thread each; both store the block, ours with one more copy out of its padding. numpy computes the same rbf block as
+exp(-gamma (|x|^2 + |z|^2 - 2 x'z)) in place, with its BLAS.
 """
 
 from __future__ import annotations
