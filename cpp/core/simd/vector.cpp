@@ -14,20 +14,32 @@ namespace {
 
 #include "vector_math.inc"
 
-template <class T>
-inline Vec<T> transformed(Vec<T> s, const Evaluation& e) {
-    const Vec<T> z = s * static_cast<T>(e.scale) + static_cast<T>(e.shift);
-    Vec<T> value = z;
-    if (e.transform == Transform::exponential) {
-        value = exponential<T>(z);
-    } else if (e.transform == Transform::power) {
-        value = broadcast(static_cast<T>(1));
-        for (int i = 0; i < e.degree; ++i) value = value * z;
-    } else if (e.transform == Transform::hyperbolic_tangent) {
-        value = static_cast<T>(1) - static_cast<T>(2) / (exponential<T>(z + z) + static_cast<T>(1));
+// value = transform(scale * form + shift) + offset, its constants spread over vectors once per tile.
+template <class T, Transform transform>
+struct Finish {
+    Vec<T> scale, shift, offset;
+    int degree;
+
+    explicit Finish(const Evaluation& e)
+        : scale(broadcast(static_cast<T>(e.scale))),
+          shift(broadcast(static_cast<T>(e.shift))),
+          offset(broadcast(static_cast<T>(e.offset))),
+          degree(e.degree) {}
+
+    Vec<T> operator()(Vec<T> s) const {
+        const Vec<T> z = s * scale + shift;
+        if constexpr (transform == Transform::exponential) return decaying_exponential<T>(z) + offset;
+        if constexpr (transform == Transform::hyperbolic_tangent) {
+            return static_cast<T>(1) - static_cast<T>(2) / (exponential<T>(z + z) + static_cast<T>(1)) + offset;
+        }
+        if constexpr (transform == Transform::power) {
+            Vec<T> value = broadcast(static_cast<T>(1));
+            for (int i = 0; i < degree; ++i) value = value * z;
+            return value + offset;
+        }
+        return z + offset;
     }
-    return value + static_cast<T>(e.offset);
-}
+};
 
 template <class T, Form form>
 inline Vec<T> term(Vec<T> x, Vec<T> z) {
@@ -38,43 +50,57 @@ inline Vec<T> term(Vec<T> x, Vec<T> z) {
 }
 
 // R rows against W vectors of columns; the accumulators stay in registers.
-template <class T, Form form, int R, int W>
-inline void rows_against_strip(const Tile<T>& t, const Evaluation& e, Size first_row, Size strip) {
+template <class T, Form form, int R, int W, class Finisher>
+__attribute__((noinline)) void rows_against_strip(const Tile<T>& t, const Finisher& finish, Size first_row,
+                                                  Size strip) {
     constexpr int lanes = Vector<T>::lanes;
     Vec<T> sum[R][W] = {};
-    const T* rows = t.rows + first_row * t.n_features;
+    const Size n_features = t.n_features;
+    const T* rows = t.rows + first_row * n_features;
     const T* column = t.panel + strip;
-    for (Size k = 0; k < t.n_features; ++k, column += panel_width) {
+    for (Size k = 0; k < n_features; ++k, column += panel_width) {
         Vec<T> z[W];
         for (int w = 0; w < W; ++w) z[w] = load(column + w * lanes);
         for (int r = 0; r < R; ++r) {
-            const Vec<T> x = broadcast(rows[r * t.n_features + k]);
+            const Vec<T> x = broadcast(rows[r * n_features + k]);
             for (int w = 0; w < W; ++w) sum[r][w] = sum[r][w] + term<T, form>(x, z[w]);
         }
     }
     for (int r = 0; r < R; ++r) {
         T* out = t.out + (first_row + r) * t.ld + strip;
-        for (int w = 0; w < W; ++w) store(out + w * lanes, transformed<T>(sum[r][w], e));
+        for (int w = 0; w < W; ++w) store(out + w * lanes, finish(sum[r][w]));
+    }
+}
+
+template <class T, Form form, Transform transform>
+void tile_of(const Tile<T>& t, const Evaluation& e) {
+    constexpr int width = MULTIMARGIN_SIMD_STRIP, height = MULTIMARGIN_SIMD_ROWS;
+    constexpr Size step = width * Vector<T>::lanes;
+    const Finish<T, transform> finish(e);
+    for (Size strip = 0; strip < panel_width; strip += step) {
+        Size r = 0;
+        for (; r + height <= t.n_rows; r += height) rows_against_strip<T, form, height, width>(t, finish, r, strip);
+        for (; r + 2 <= t.n_rows; r += 2) rows_against_strip<T, form, 2, width>(t, finish, r, strip);
+        for (; r < t.n_rows; ++r) rows_against_strip<T, form, 1, width>(t, finish, r, strip);
     }
 }
 
 template <class T, Form form>
 void tile_of_form(const Tile<T>& t, const Evaluation& e) {
-    constexpr int width = MULTIMARGIN_SIMD_STRIP;
-    constexpr Size step = width * Vector<T>::lanes;
-    for (Size strip = 0; strip < panel_width; strip += step) {
-        Size r = 0;
-        for (; r + 4 <= t.n_rows; r += 4) rows_against_strip<T, form, 4, width>(t, e, r, strip);
-        for (; r < t.n_rows; ++r) rows_against_strip<T, form, 1, width>(t, e, r, strip);
+    switch (e.transform) {
+        case Transform::identity: return tile_of<T, form, Transform::identity>(t, e);
+        case Transform::exponential: return tile_of<T, form, Transform::exponential>(t, e);
+        case Transform::power: return tile_of<T, form, Transform::power>(t, e);
+        case Transform::hyperbolic_tangent: return tile_of<T, form, Transform::hyperbolic_tangent>(t, e);
     }
 }
 
 template <class T>
 void tile(const Tile<T>& t, const Evaluation& e) {
     switch (e.form) {
-        case Form::dot: tile_of_form<T, Form::dot>(t, e); break;
-        case Form::squared_difference: tile_of_form<T, Form::squared_difference>(t, e); break;
-        case Form::absolute_difference: tile_of_form<T, Form::absolute_difference>(t, e); break;
+        case Form::dot: return tile_of_form<T, Form::dot>(t, e);
+        case Form::squared_difference: return tile_of_form<T, Form::squared_difference>(t, e);
+        case Form::absolute_difference: return tile_of_form<T, Form::absolute_difference>(t, e);
     }
 }
 
