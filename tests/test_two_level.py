@@ -40,11 +40,18 @@ def test_ill_conditioned_problems_converge(name: str, loss: str, data: tuple[np.
 
 
 @pytest.mark.parametrize("C", [1.0, 1e3])
-def test_a_stored_matrix_changes_nothing(C: float, data: tuple[np.ndarray, np.ndarray]) -> None:
-    """With a cache of 1 MB the kernel matrix (10 MB) is not held; the bits are the same."""
-    held, not_held = (SVC(C=C, gamma=0.1, cache_size=size).fit(*data) for size in (100, 1))
-    np.testing.assert_array_equal(held.dual_coef_, not_held.dual_coef_)
-    assert held.certificate_.kernel_rows < not_held.certificate_.kernel_rows
+@pytest.mark.parametrize("n_features", [40, 80])
+def test_kept_rows_change_nothing(C: float, n_features: int) -> None:
+    """A cache that holds all kernel rows, some, or none: the bits are the same, the rows computed are not.
+
+    From some features on rows are kept; from more on, the whole matrix (6 MB here) where it fits.
+    """
+    X, y = make_classification(1200, n_features, n_informative=20, n_classes=4, flip_y=0.05, random_state=3)
+    fits = [SVC(C=C, gamma=0.5 / n_features, cache_size=size).fit(X, y) for size in (100, 2, 1e-3)]
+    for clf in fits[1:]:
+        np.testing.assert_array_equal(fits[0].dual_coef_, clf.dual_coef_)
+    rows = [clf.certificate_.kernel_rows for clf in fits]
+    assert rows[0] < rows[1] < rows[2]
 
 
 def test_class_order_does_not_make_one_class_blocks(data: tuple[np.ndarray, np.ndarray]) -> None:

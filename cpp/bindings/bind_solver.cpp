@@ -189,6 +189,18 @@ void bind_choices(nb::module_& module) {
         .value("callback", StopReason::callback);
 }
 
+nb::dict phases_of(const Phases& phases) {
+    nb::dict result;
+    result["kernel"] = phases.kernel;
+    result["scores"] = phases.scores;
+    result["inner"] = phases.inner;
+    result["selection"] = phases.selection;
+    result["check"] = phases.check;
+    result["rounds"] = phases.rounds;
+    result["blocks"] = phases.blocks;
+    return result;
+}
+
 void bind_structs(nb::module_& module) {
     nb::class_<Machine>(module, "Machine");
     module.def("make_machine", &make_machine, "bound"_a, "sum_to_zero"_a, "structured"_a, "table"_a, "n_components"_a,
@@ -233,7 +245,8 @@ void bind_solver(nb::module_& module) {
         .def_ro("kernel_rows", &Report::kernel_rows)
         .def_ro("cache_hits", &Report::cache_hits)
         .def_ro("verified", &Report::verified)
-        .def_ro("float64_rows", &Report::float64_rows);
+        .def_ro("float64_rows", &Report::float64_rows)
+        .def_prop_ro("phases", [](const Report& report) { return phases_of(report.phases); });
     nb::class_<Result>(module, "Result")
         .def_ro("amounts", &Result::amounts)
         .def_ro("scores", &Result::scores)

@@ -27,7 +27,8 @@ ActiveSet::ActiveSet(const Problem& problem)
 
 ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Index ld, const Limits& limits,
                                  Monitor& monitor, Tally& tally) {
-    const auto [tol, max_free, max_steps] = limits;
+    const auto [tol, max_free, max_steps, max_cost] = limits;
+    double cost = 0.0;
     workspace_ = &workspace;
     monitor_ = &monitor;
     kernel_ = kernel;
@@ -36,10 +37,11 @@ ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Ind
     if (!load(max_free)) return result_;
     double stationary = infinity;
     Index refinements = 0;
-    while (result_.steps < max_steps && !monitor.poll()) {
+    while (result_.steps < max_steps && cost < max_cost && !monitor.poll()) {
         if (largest_gradient() > 0.5 * tol) {
             const double before = result_.gain;
             step();
+            cost += 2.0 * static_cast<double>(free_.size()) * static_cast<double>(free_.size());
             ++tally.iterations;
             tally.dual += result_.gain - before;
             continue;
@@ -65,6 +67,8 @@ ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Ind
     return result_;
 }
 
+double ActiveSet::pivot_floor() const { return 0.5 * relative_ridge * scale_; }
+
 // Faces and factor of the workspace's variables; false when more are free than the factor may hold.
 bool ActiveSet::load(Index max_free) {
     const Index n = workspace_->size();
@@ -89,17 +93,25 @@ bool ActiveSet::load(Index max_free) {
             count += amount(i, p) > 0.0 && (simplex() ? p != reference(i) : amount(i, p) < workspace_->cap()[i]);
         }
     }
-    if (count > max_free) return false;
-    for (Index i = 0; i < n; ++i) {
-        if (monitor_->poll()) return false;  // a factor of a thousand rows takes a while
+    return count <= max_free && build_factor(count);
+}
+
+// The factor of all variables inside their bounds; false when the monitor stopped it.
+bool ActiveSet::build_factor(Index count) {
+    for (Index i = 0; i < workspace_->size() && count > 0; ++i) {
         gradients_at(i);
         const double base = simplex() ? component_gradient_[unsigned_index(reference(i))] : 0.0;
         for (Index p = 0; p < n_slots(i); ++p) {
             const bool inside = simplex() ? p != reference(i) : amount(i, p) < workspace_->cap()[i];
-            if (amount(i, p) > 0.0 && inside) append(i, p, component_gradient_[unsigned_index(p)] - base);
+            if (!(amount(i, p) > 0.0) || !inside) continue;
+            place(i, p) = static_cast<Index>(free_.size());
+            free_.push_back(describe(i, p));
+            gradient_.push_back(component_gradient_[unsigned_index(p)] - base);
         }
     }
-    return true;
+    factor_.begin(count);
+    for (Index k = 0; k < count; ++k) fill_couplings(free_[unsigned_index(k)], k, factor_.column_of_matrix(k));
+    return factor_.factorize(pivot_floor(), [this] { return monitor_->poll(); });
 }
 
 // Gradient of every component of an example, the slack's last.
@@ -127,30 +139,33 @@ ActiveSet::Free ActiveSet::describe(Index i, Index p) {
     return f;
 }
 
-void ActiveSet::append(Index i, Index p, double gradient) {
-    const Free f = describe(i, p);
+// H between a variable and the free ones from a place on; its own diagonal entry gets the ridge.
+void ActiveSet::fill_couplings(const Free& f, Index first, double* out) {
     std::fill(class_vector_.begin(), class_vector_.end(), 0.0);
     for (Index e = 0; e < f.n_entries; ++e) class_vector_[unsigned_index(f.classes[e])] += f.values[e];
     const double mean = machine_.sum_to_zero ? f.row_sum / static_cast<double>(machine_.n_classes) : 0.0;
-    const auto coupling = [&](const Free& other) {
+    const double ridge = problem_.ridge(workspace_->example(f.position));
+    const double* k = kernel_ + f.position * ld_;
+    for (std::size_t u = unsigned_index(first); u < free_.size(); ++u) {
+        const Free& other = free_[u];
         double m = -mean * other.row_sum;
         for (Index e = 0; e < other.n_entries; ++e) {
             m += other.values[e] * class_vector_[unsigned_index(other.classes[e])];
         }
-        return m;
-    };
-    const double ridge = problem_.ridge(workspace_->example(i));
-    row_.resize(free_.size() + 1);
-    const double* k = kernel_ + i * ld_;
-    for (std::size_t u = 0; u < free_.size(); ++u) {
-        row_[u] = k[free_[u].position] * coupling(free_[u]);
-        if (simplex() && free_[u].position == i) row_[u] += ridge * f.s * free_[u].s;
+        out[u] = k[other.position] * m;
+        if (other.position != f.position) continue;
+        if (simplex()) out[u] += ridge * f.s * other.s;
+        if (other.p == f.p) out[u] += relative_ridge * scale_ + (simplex() ? 0.0 : ridge);
     }
-    const double own = k[i] * coupling(f) + ridge + relative_ridge * scale_;
-    factor_.append(row_, own, 0.5 * relative_ridge * scale_);
+}
+
+void ActiveSet::append(Index i, Index p, double gradient) {
     place(i, p) = static_cast<Index>(free_.size());
-    free_.push_back(f);
+    free_.push_back(describe(i, p));
     gradient_.push_back(gradient);
+    row_.resize(free_.size());
+    fill_couplings(free_.back(), 0, row_.data());
+    factor_.append(row_, row_.back(), pivot_floor());
 }
 
 void ActiveSet::remove(Index at) {

@@ -32,6 +32,7 @@ class ActiveSet {
         double tol;
         Index max_free;
         Index max_steps;
+        double max_cost = infinity;  // in multiply-adds of the solves, twice the square of the free variables each
     };
 
     ActiveSetResult solve(Workspace& workspace, const double* kernel, Index ld, const Limits& limits, Monitor& monitor,
@@ -55,6 +56,9 @@ class ActiveSet {
     Index& reference(Index i) { return references_[unsigned_index(i)]; }
 
     bool load(Index max_free);
+    bool build_factor(Index count);
+    void fill_couplings(const Free& f, Index first, double* out);
+    double pivot_floor() const;
     Free describe(Index i, Index p);
     void append(Index i, Index p, double gradient);
     void remove(Index place);

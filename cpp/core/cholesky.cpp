@@ -16,6 +16,43 @@ void UpdatableCholesky::reserve(Index rows) {
     ld_ = ld;
 }
 
+void UpdatableCholesky::begin(Index n) {
+    n_ = 0;  // nothing to move when the memory grows
+    reserve(n + 4);
+    n_ = n;
+}
+
+// Columns begin..end-1, from which all columns before have been subtracted.
+void UpdatableCholesky::factorize_panel(Index begin, Index end, double pivot_floor) {
+    const simd::Table& table = simd::best_table();
+    for (Index k = begin; k < end; ++k) {
+        double* c = column(k);
+        for (Index j = begin; j < k; ++j) table.axpy_f64(-column(j)[k], column(j) + k, c + k, n_ - k);
+        const double pivot = std::sqrt(std::max(c[k], pivot_floor));
+        c[k] = pivot;
+        for (Index i = k + 1; i < n_; ++i) c[i] /= pivot;
+    }
+}
+
+// A panel of columns at a time; what it takes off the columns behind it is a matrix product, four columns at once.
+bool UpdatableCholesky::factorize(double pivot_floor, const std::function<bool()>& stop) {
+    constexpr Index panel = 32;
+    for (Index begin = 0; begin < n_; begin += panel) {
+        if (stop()) {
+            n_ = 0;
+            return false;
+        }
+        const Index end = std::min(begin + panel, n_);
+        factorize_panel(begin, end, pivot_floor);
+        // Rows above the diagonal are written too, and columns beyond the last: nobody reads them.
+        for (Index j = end; j < n_; j += 4) {
+            simd::best_table().subtract_product(
+                {column(begin) + j, column(begin) + j, column(j) + j, ld_, n_ - j, end - begin});
+        }
+    }
+    return true;
+}
+
 void UpdatableCholesky::append(std::span<double> h, double diagonal, double pivot_floor) {
     reserve(n_ + 1);
     const simd::Table& table = simd::best_table();

@@ -1,6 +1,7 @@
 // A Cholesky factor that grows by a row and shrinks by a row.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "types.hpp"
@@ -12,6 +13,12 @@ class UpdatableCholesky {
   public:
     Index size() const { return n_; }
     void clear() { n_ = 0; }
+
+    // A factor from nothing: call begin(n), set rows k..n-1 of every column k of H, then factorize.
+    // That may be broken off by `stop`; then there is no factor (false).
+    void begin(Index n);
+    double* column_of_matrix(Index k) { return column(k); }
+    bool factorize(double pivot_floor, const std::function<bool()>& stop);
 
     // Appends a row: h holds H against the rows present (overwritten), diagonal its own entry.
     // A pivot below the floor is raised to it: a dependent row then takes part with a huge step along
@@ -28,6 +35,7 @@ class UpdatableCholesky {
     double* column(Index k) { return values_.data() + k * ld_; }
     const double* column(Index k) const { return values_.data() + k * ld_; }
     void reserve(Index rows);
+    void factorize_panel(Index begin, Index end, double pivot_floor);
 
     Index n_ = 0;
     Index ld_ = 0;

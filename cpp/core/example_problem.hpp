@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "simd/table.hpp"
 #include "types.hpp"
 
 namespace multimargin {
@@ -35,10 +36,6 @@ void solve_box_example(const ExampleProblem& problem, std::span<double> a, Examp
 void solve_simplex_example(const ExampleProblem& problem, std::span<double> a, ExampleScratch& scratch);
 
 // sum a <= cap as an equality test: what is left within rounding counts as nothing left.
-inline double slack_of(double sum, double cap) {
-    if (cap == infinity) return infinity;
-    const double slack = cap - sum;
-    return slack <= bound_tolerance * cap ? 0.0 : slack;
-}
+inline double slack_of(double sum, double cap) { return sum < cap * simd::full_share ? cap - sum : 0.0; }
 
 }  // namespace multimargin

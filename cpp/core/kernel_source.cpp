@@ -86,6 +86,13 @@ void KernelColumns<T>::fill(std::span<const Index> rows, T* out, Index ld) const
     for (Index p = 0; p < n_panels(); ++p) fill_panel(*prepared, 0, prepared->size(), p, out + p * panel_width, ld);
 }
 
+template <class T>
+void KernelColumns<T>::panel_rows(const KernelRows& rows, Index first_row, Index n_rows, Index panel, T* scratch,
+                                  const T** values) const {
+    fill_panel(rows, first_row, n_rows, panel, scratch, panel_width);
+    for (Index r = 0; r < n_rows; ++r) values[r] = scratch + r * panel_width;
+}
+
 template class KernelColumns<float>;
 template class KernelColumns<double>;
 

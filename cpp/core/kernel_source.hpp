@@ -46,6 +46,8 @@ class KernelRows {
   public:
     virtual ~KernelRows() = default;
     Index size() const { return size_; }
+    // How many of them must be computed; the others are kept somewhere.
+    virtual Index n_computed() const { return size_; }
 
   protected:
     explicit KernelRows(Index size) : size_(size) {}
@@ -66,6 +68,10 @@ class KernelColumns {
     // Values beyond the last column are meaningless.
     virtual void fill_panel(const KernelRows& rows, Index first_row, Index n_rows, Index panel, T* out,
                             Index ld) const = 0;
+    // The same values by reference: values[r] is where row first_row + r of the panel lies, in `scratch` (n_rows x 64)
+    // unless they are kept somewhere already.
+    virtual void panel_rows(const KernelRows& rows, Index first_row, Index n_rows, Index panel, T* scratch,
+                            const T** values) const;
     // All panels, next to each other.
     void fill(std::span<const Index> rows, T* out, Index ld) const;
 
@@ -82,6 +88,8 @@ class KernelSource {
     virtual ~KernelSource() = default;
     virtual Index size() const = 0;
     virtual double diagonal(Index i) const = 0;
+    // What one kernel value costs, in multiply-adds.
+    virtual double cost() const = 0;
     virtual std::unique_ptr<KernelColumns<float>> columns_f32(std::span<const Index> columns) const = 0;
     virtual std::unique_ptr<KernelColumns<double>> columns_f64(std::span<const Index> columns) const = 0;
 
@@ -100,6 +108,7 @@ class DenseSource final : public KernelSource {
     DenseSource(DenseView data, Kernel kernel, const simd::Table& table = simd::best_table());
     Index size() const override { return data_.rows(); }
     double diagonal(Index i) const override;
+    double cost() const override { return static_cast<double>(data_.columns()); }
     std::unique_ptr<KernelColumns<float>> columns_f32(std::span<const Index> columns) const override;
     std::unique_ptr<KernelColumns<double>> columns_f64(std::span<const Index> columns) const override;
 

@@ -185,41 +185,19 @@ bool float32_too_coarse(const Problem& problem, const FullState& state, double t
     return 1e-8 * largest * coefficient_mass(problem, state) > 0.25 * tol;
 }
 
-Coefficients coefficients_of(const Problem& problem, const FullState& state) {
-    const Machine& machine = problem.machine();
-    std::vector<Index> rows;
-    std::vector<Index> examples;
-    for (Index e = 0; e < problem.size(); ++e) {
-        bool used = false;
-        for (Index p = 0; p < machine.max_components(); ++p) used = used || state.amount(p, e) > 0.0;
-        if (!used) continue;
-        examples.push_back(e);
-        rows.push_back(problem.source_row(e));
-    }
-    Coefficients coefficients(std::move(rows), machine.n_columns());
-    std::vector<double> columns(unsigned_index(machine.n_columns()));
-    for (std::size_t s = 0; s < examples.size(); ++s) {
-        const Index e = examples[s];
-        std::fill(columns.begin(), columns.end(), 0.0);
-        const auto& components = machine.of(problem.class_of(e));
-        for (std::size_t p = 0; p < components.size(); ++p) {
-            const double a = state.amount(static_cast<Index>(p), e);
-            if (a != 0.0) machine.add_to_columns(components[p], a, columns.data());
-        }
-        for (std::size_t c = 0; c < columns.size(); ++c) {
-            if (columns[c] != 0.0) coefficients.add(static_cast<Index>(c), static_cast<Index>(s), columns[c]);
-        }
-    }
-    return coefficients;
-}
-
-bool refresh_columns(const Problem& problem, FullState& state, ThreadTeam& team, Monitor* monitor) {
-    AlignedVector<double> columns(state.columns.size(), 0.0);
+bool refresh_columns(const Problem& problem, FullState& state, ThreadTeam& team, Monitor* monitor,
+                     const KernelColumns<double>* columns) {
+    AlignedVector<double> scores(state.columns.size(), 0.0);
     std::vector<Index> all(unsigned_index(problem.size()));
     std::iota(all.begin(), all.end(), Index{0});
-    const auto targets = problem.source().columns<double>(problem.source_rows(all));
-    if (!add_scores(*targets, coefficients_of(problem, state), columns.data(), state.ld, team, monitor)) return false;
-    state.columns = std::move(columns);
+    std::unique_ptr<KernelColumns<double>> made;
+    if (columns == nullptr) {
+        made = problem.source().columns<double>(problem.source_rows(all));
+        columns = made.get();
+    }
+    const Coefficients beta = changed_columns(problem, all, [&](Index e, Index p) { return state.amount(p, e); });
+    if (!add_scores(*columns, beta, scores.data(), state.ld, team, monitor)) return false;
+    state.columns = std::move(scores);
     state.columns_current = true;
     return true;
 }

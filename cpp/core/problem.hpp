@@ -1,6 +1,7 @@
 // The dual quadratic program as a value, and its full state, with the examples grouped by class.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -92,10 +93,31 @@ double coefficient_mass(const Problem& problem, const FullState& state);
 // of tol is allowed. The exact look at the end judges; this only saves the work of a descent that would fail it.
 bool float32_too_coarse(const Problem& problem, const FullState& state, double tol);
 
-// beta as raw columns, for the score pass; rows are positions in the source.
-Coefficients coefficients_of(const Problem& problem, const FullState& state);
+// What changes of the variables change in the raw score columns, for the score pass: delta(k, p) is the change of
+// variable p of examples[k]. Examples without a change are left out; rows are positions in the source.
+template <class Delta>
+Coefficients changed_columns(const Problem& problem, std::span<const Index> examples, Delta delta) {
+    const Machine& machine = problem.machine();
+    Coefficients coefficients(machine.n_columns());
+    std::vector<double> columns(unsigned_index(machine.n_columns()));
+    for (std::size_t k = 0; k < examples.size(); ++k) {
+        const auto& components = machine.of(problem.class_of(examples[k]));
+        bool any = false;
+        for (std::size_t p = 0; p < components.size(); ++p) {
+            const double d = delta(static_cast<Index>(k), static_cast<Index>(p));
+            if (d == 0.0) continue;
+            if (!any) std::fill(columns.begin(), columns.end(), 0.0);
+            any = true;
+            machine.add_to_columns(components[p], d, columns.data());
+        }
+        if (any) coefficients.add_row(problem.source_row(examples[k]), columns);
+    }
+    return coefficients;
+}
 
-// The columns anew from the amounts, in float64. False when the monitor stopped it; then nothing changes.
-bool refresh_columns(const Problem& problem, FullState& state, ThreadTeam& team, Monitor* monitor);
+// The columns anew from the amounts, in float64; `columns` may hold all examples' kernel columns, else they are made.
+// False when the monitor stopped it; then nothing changes.
+bool refresh_columns(const Problem& problem, FullState& state, ThreadTeam& team, Monitor* monitor,
+                     const KernelColumns<double>* columns = nullptr);
 
 }  // namespace multimargin

@@ -7,14 +7,10 @@
 #include <unordered_map>
 
 #include "kernel_source.hpp"
+#include "phases.hpp"
 #include "types.hpp"
 
 namespace multimargin {
-
-struct CacheCounters {
-    Index rows_computed = 0;
-    Index hits = 0;
-};
 
 template <class T>
 class RowCache {

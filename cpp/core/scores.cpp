@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace multimargin {
 
@@ -9,49 +10,97 @@ namespace {
 
 using simd::panel_width;
 
-// Rows of one tile: 128 x 64 values stay in the second-level cache.
-constexpr Index rows_per_tile = 128;
+// Rows of one tile: 126 x 64 values stay close to the processor, and 126 is a multiple of the rows done at once.
+constexpr Index rows_per_tile = 126;
 
 // Below this many kernel values a second thread costs more than it brings.
 constexpr Index entries_worth_threads = 100'000;
 
-void accumulate(const simd::Table& table, const float* tile, const int* positions, const double* values, Index n,
+void accumulate(const simd::Table& table, const float* const* rows, const int* positions, const float* values, Index n,
                 double* out) {
-    table.accumulate_f32(tile, panel_width, positions, values, n, out);
+    table.accumulate_f32(rows, positions, values, n, out);
 }
 
-void accumulate(const simd::Table& table, const double* tile, const int* positions, const double* values, Index n,
-                double* out) {
-    table.accumulate_f64(tile, panel_width, positions, values, n, out);
+void accumulate(const simd::Table& table, const double* const* rows, const int* positions, const double* values,
+                Index n, double* out) {
+    table.accumulate_f64(rows, positions, values, n, out);
 }
 
-// One panel of 64 columns, all rows in order: the result does not depend on who computes it.
+// The coefficients in the order in which a panel needs them: tile by tile, score by score, in the tile's precision.
 template <class T>
-void add_to_panel(const KernelColumns<T>& columns, const KernelRows& rows, const Coefficients& coefficients,
-                  Index panel, double* scores, Index ld, Monitor* monitor) {
-    const simd::Table& table = simd::best_table();
-    AlignedVector<T> tile(unsigned_index(rows_per_tile * panel_width));
-    std::vector<int> shifted;
-    std::vector<std::size_t> next(unsigned_index(coefficients.n_scores()), 0);
-    for (Index begin = 0; begin < rows.size(); begin += rows_per_tile) {
-        if (monitor != nullptr && monitor->poll()) return;
-        const Index count = std::min(rows_per_tile, rows.size() - begin);
-        columns.fill_panel(rows, begin, count, panel, tile.data(), panel_width);
-        for (Index c = 0; c < coefficients.n_scores(); ++c) {
-            const std::vector<int>& positions = coefficients.positions(c);
-            const std::size_t first = next[unsigned_index(c)];
-            std::size_t last = first;
-            shifted.clear();
-            while (last < positions.size() && positions[last] < begin + count) {
-                shifted.push_back(positions[last++] - static_cast<int>(begin));
-            }
-            next[unsigned_index(c)] = last;
-            if (last > first) {
-                accumulate(table, tile.data(), shifted.data(), coefficients.values(c).data() + first,
-                           static_cast<Index>(last - first), scores + c * ld + panel * panel_width);
-            }
+class TiledCoefficients {
+  public:
+    struct Run {
+        Index score, first, count;
+    };
+
+    explicit TiledCoefficients(const Coefficients& coefficients) {
+        const Index n_rows = static_cast<Index>(coefficients.rows().size());
+        std::vector<std::size_t> next(unsigned_index(coefficients.n_scores()), 0);
+        for (Index begin = 0; begin < n_rows; begin += rows_per_tile) {
+            runs_.emplace_back();
+            for (Index c = 0; c < coefficients.n_scores(); ++c) take(coefficients, c, begin, next[unsigned_index(c)]);
         }
     }
+
+    std::span<const Run> runs(Index tile) const { return runs_[unsigned_index(tile)]; }
+    const int* positions(const Run& run) const { return positions_.data() + run.first; }
+    const T* values(const Run& run) const { return values_.data() + run.first; }
+
+  private:
+    void take(const Coefficients& coefficients, Index c, Index begin, std::size_t& next) {
+        const std::vector<int>& positions = coefficients.positions(c);
+        const Index first = static_cast<Index>(positions_.size());
+        for (; next < positions.size() && positions[next] < begin + rows_per_tile; ++next) {
+            positions_.push_back(positions[next] - static_cast<int>(begin));
+            values_.push_back(static_cast<T>(coefficients.values(c)[next]));
+        }
+        const Index count = static_cast<Index>(positions_.size()) - first;
+        if (count > 0) runs_.back().push_back({c, first, count});
+    }
+
+    std::vector<std::vector<Run>> runs_;  // by tile
+    std::vector<int> positions_;          // relative to the tile
+    std::vector<T> values_;
+};
+
+template <class T>
+struct Pass {
+    const KernelColumns<T>& columns;
+    const KernelRows& rows;
+    const TiledCoefficients<T>& coefficients;
+    double* scores;
+    Index ld;
+    Monitor* monitor;
+
+    // One panel of 64 columns, all rows in order: the result does not depend on who computes it.
+    // Returns the seconds that the kernel values took.
+    double add_to_panel(Index panel, T* tile) const {
+        const simd::Table& table = simd::best_table();
+        double kernel_seconds = 0.0;
+        for (Index begin = 0; begin < rows.size(); begin += rows_per_tile) {
+            if (monitor != nullptr && monitor->poll()) break;
+            const Index count = std::min(rows_per_tile, rows.size() - begin);
+            Stopwatch watch;
+            const T* values[rows_per_tile];
+            columns.panel_rows(rows, begin, count, panel, tile, values);
+            kernel_seconds += watch.lap();
+            for (const auto& run : coefficients.runs(begin / rows_per_tile)) {
+                accumulate(table, values, coefficients.positions(run), coefficients.values(run), run.count,
+                           scores + run.score * ld + panel * panel_width);
+            }
+        }
+        return kernel_seconds;
+    }
+};
+
+// The wall time of a pass, shared out by what its panels measured.
+void share_out(Phases& phases, double wall, const std::vector<double>& kernel, const std::vector<double>& all) {
+    const double kernel_part = std::accumulate(kernel.begin(), kernel.end(), 0.0);
+    const double total = std::accumulate(all.begin(), all.end(), 0.0);
+    const double share = total > 0.0 ? kernel_part / total : 0.0;
+    phases.kernel += share * wall;
+    phases.scores += (1.0 - share) * wall;
 }
 
 }  // namespace
@@ -68,22 +117,46 @@ void Coefficients::add(Index score, Index position, double value) {
     values_[unsigned_index(score)].push_back(value);
 }
 
+void Coefficients::add_row(Index row, std::span<const double> values) {
+    const Index position = static_cast<Index>(rows_.size());
+    rows_.push_back(row);
+    for (std::size_t c = 0; c < values.size(); ++c) {
+        if (values[c] != 0.0) add(static_cast<Index>(c), position, values[c]);
+    }
+}
+
 template <class T>
 bool add_scores(const KernelColumns<T>& columns, const Coefficients& coefficients, double* scores, Index ld,
-                ThreadTeam& team, Monitor* monitor) {
-    if (coefficients.rows().empty()) return true;
+                ThreadTeam& team, Monitor* monitor, const PassExtras& extras) {
+    Stopwatch wall;
     const auto rows = columns.prepare(coefficients.rows());
-    const auto task = [&](Index panel) { add_to_panel(columns, *rows, coefficients, panel, scores, ld, monitor); };
+    const TiledCoefficients<T> tiled(coefficients);
+    const Pass<T> pass{columns, *rows, tiled, scores, ld, monitor};
+    std::vector<double> kernel(unsigned_index(columns.n_panels())), all(kernel.size());
+    const auto task = [&](Index panel) {
+        thread_local AlignedVector<T> tile(unsigned_index(rows_per_tile * panel_width));
+        Stopwatch watch;
+        kernel[unsigned_index(panel)] = pass.add_to_panel(panel, tile.data());
+        if (extras.finished) extras.finished(panel);
+        all[unsigned_index(panel)] = watch.lap();
+    };
     const Index entries = columns.size() * static_cast<Index>(coefficients.rows().size());
     if (entries < entries_worth_threads) {
         ThreadTeam(1).run(columns.n_panels(), task);
     } else {
         team.run(columns.n_panels(), task);
     }
+    if (extras.cache != nullptr) {
+        extras.cache->rows_computed += rows->n_computed();
+        extras.cache->hits += rows->size() - rows->n_computed();
+    }
+    if (extras.phases != nullptr) share_out(*extras.phases, wall.lap(), kernel, all);
     return monitor == nullptr || !monitor->stopped();
 }
 
-template bool add_scores(const KernelColumns<float>&, const Coefficients&, double*, Index, ThreadTeam&, Monitor*);
-template bool add_scores(const KernelColumns<double>&, const Coefficients&, double*, Index, ThreadTeam&, Monitor*);
+template bool add_scores(const KernelColumns<float>&, const Coefficients&, double*, Index, ThreadTeam&, Monitor*,
+                         const PassExtras&);
+template bool add_scores(const KernelColumns<double>&, const Coefficients&, double*, Index, ThreadTeam&, Monitor*,
+                         const PassExtras&);
 
 }  // namespace multimargin

@@ -11,7 +11,9 @@ namespace {
 // The descent aims below tol, so that the exact look at all examples finds tol met.
 constexpr double aim = 0.9;
 // So often may the exact look find the active examples worse than the descent believed.
-constexpr int patience = 5;
+constexpr int usual_patience = 5;
+// Rounding of the scores, relative to the sum of magnitudes in them: no violation below that can be told.
+constexpr double score_rounding = 1e-15;
 
 enum class Reached { yes, imprecise, stalled, out_of_steps, stopped };
 
@@ -103,8 +105,11 @@ class Solve {
 
     template <class T>
     Reached by_two_levels() {
-        TwoLevel<T> levels(problem_, state_, options_, monitor_, tally_, team_);
-        return reach_all(levels);
+        TwoLevel<T> levels(problem_, state_, options_, prefers_active_set_, monitor_, tally_, team_);
+        const Reached reached = reach_all(levels);
+        // Coefficients that float32 cannot carry come from a large C, where steps on examples crawl.
+        prefers_active_set_ = levels.prefers_active_set() || float32_too_coarse(problem_, state_, options_.tol);
+        return reached;
     }
 
     template <class Method>
@@ -118,7 +123,8 @@ class Solve {
     Reached go_beyond(Method& descent) {
         Index limit = tally_.iterations + options_.extra_steps;
         if (options_.max_iter >= 0) limit = std::min(limit, options_.max_iter);
-        const Reached reached = reach(descent, options_.extra_tol, limit);
+        const double floor = score_rounding * coefficient_mass(problem_, state_);
+        const Reached reached = reach(descent, std::max(options_.extra_tol, floor), limit, 1);
         if (reached == Reached::stopped) return reached;
         if (reached == Reached::out_of_steps && !look(descent)) return Reached::stopped;
         return tally_.violation <= options_.tol ? Reached::yes : reach(descent, options_.tol, options_.max_iter);
@@ -126,7 +132,7 @@ class Solve {
 
     // Descends until the exact look at all examples confirms tol.
     template <class Method>
-    Reached reach(Method& descent, double tol, Index limit) {
+    Reached reach(Method& descent, double tol, Index limit, int patience = usual_patience) {
         double best_seen = infinity;
         int disappointments = 0;
         synchronize_ = [&descent] { descent.scatter(); };
@@ -150,8 +156,9 @@ class Solve {
     // All scores anew in float64: brings shrunk examples back and shows the true violation.
     template <class Method>
     bool look(Method& descent) {
+        const PhaseTimer timer(tally_.phases.check);
         synchronize_ = [] {};  // the full state is current until the descent goes on
-        if (!refresh_columns(problem_, state_, team_, &monitor_)) return false;
+        if (!refresh_columns(problem_, state_, team_, &monitor_, descent.exact_columns())) return false;
         note(summarize(problem_, state_));
         active_violation_ = violation_of(descent.members());
         descent.reload();
@@ -216,6 +223,7 @@ class Solve {
         r.cache_hits = tally_.cache.hits;
         r.verified = state_.columns_current;
         r.float64_rows = float64_rows_;
+        r.phases = tally_.phases;
         return r;
     }
 
@@ -227,6 +235,7 @@ class Solve {
     Tally tally_;
     std::function<void()> synchronize_ = [] {};
     bool float64_rows_;
+    bool prefers_active_set_ = false;
     double active_violation_ = infinity;
 };
 

@@ -17,6 +17,7 @@ struct Report {
     Index cache_hits = 0;
     bool verified = false;      // the numbers above come from scores computed anew in float64
     bool float64_rows = false;  // the rows of the last descent
+    Phases phases;
 };
 
 // Starts from the state (made feasible first), leaves the solution in it.

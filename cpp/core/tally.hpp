@@ -1,7 +1,7 @@
 // The running account of a solve.
 #pragma once
 
-#include "row_cache.hpp"
+#include "phases.hpp"
 #include "types.hpp"
 
 namespace multimargin {
@@ -16,6 +16,7 @@ struct Tally {
     Index n_support = 0;
     bool shrunk_before = false;
     CacheCounters cache;
+    Phases phases;
 };
 
 }  // namespace multimargin

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -12,14 +13,16 @@ namespace multimargin {
 namespace {
 
 constexpr Index default_block = 512;
-constexpr Index large_block = 1024;      // for machines in which all components of an example are free together
-constexpr double round_share = 0.1;      // a round leaves this share of the violation it began with
-constexpr double block_share = 0.1;      // so does a block
+constexpr Index large_block = 1024;  // for machines in which all components of an example are free together
+constexpr double round_share = 0.1;  // a round leaves this share of the violation it began with
+constexpr double block_share = 0.3;  // so does a block of steps on examples ...
+constexpr double exact_share = 0.1;  // ... and of the active set, which is exact anyway
+//    // so does a block
 constexpr double near_violation = 0.3;   // gradients above minus this are watched, relative to the largest target
-constexpr Index steps_per_example = 40;  // a block that needs more is ill-conditioned
-constexpr double fair_share = 0.25;      // ... unless its steps bring it this far in each such turn
-constexpr double most_stored_bytes = 2e8;
-constexpr Index most_free = 1500;  // of the active set: its factor costs the square of this per step
+constexpr double most_kept_bytes = 2e8;  // of kernel rows of a round
+// In multiply-adds per value: below, computing a row is as fast as fetching it from memory ...
+constexpr double cost_worth_keeping = 32;
+constexpr double cost_worth_storing = 64;  // ... and the whole matrix is not worth its room
 
 double largest_target(const Machine& machine) {
     double largest = 0.0;
@@ -32,8 +35,8 @@ double largest_target(const Machine& machine) {
 }  // namespace
 
 template <class T>
-TwoLevel<T>::TwoLevel(const Problem& problem, FullState& state, const Options& options, Monitor& monitor, Tally& tally,
-                      ThreadTeam& team)
+TwoLevel<T>::TwoLevel(const Problem& problem, FullState& state, const Options& options, bool prefers_active_set,
+                      Monitor& monitor, Tally& tally, ThreadTeam& team)
     : problem_(problem),
       machine_(problem.machine()),
       state_(state),
@@ -41,11 +44,13 @@ TwoLevel<T>::TwoLevel(const Problem& problem, FullState& state, const Options& o
       monitor_(monitor),
       tally_(tally),
       team_(team),
-      semi_greedy_(problem),
-      active_set_(problem),
-      selector_(machine_),
-      block_size_(machine_.sum_to_zero ? large_block : default_block),
-      prefers_active_set_(std::is_same_v<T, double>) {}
+      // The active set takes a small problem as a whole.
+      one_block_(std::is_same_v<T, double> && problem.size() <= large_block),
+      block_solver_(problem, prefers_active_set || one_block_, monitor, tally, team),
+      block_size_(machine_.sum_to_zero ? large_block : default_block) {
+    if (one_block_) block_size_ = problem.size();
+    one_block_ = problem.size() <= block_size_;
+}
 
 template <class T>
 std::vector<Index> TwoLevel<T>::members() const {
@@ -55,23 +60,46 @@ std::vector<Index> TwoLevel<T>::members() const {
 }
 
 template <class T>
-double TwoLevel<T>::scan(Workspace& workspace) {
-    return tally_.violation = selector_.most_violating(workspace).violation;
+const KernelColumns<double>* TwoLevel<T>::exact_columns() const {
+    if constexpr (std::is_same_v<T, double>) return whole_columns_.get();
+    return nullptr;
 }
 
-// Holds the whole kernel matrix where that is cheap: a support vector's row is asked for in some ten blocks.
+template <class T>
+void TwoLevel<T>::scatter() {
+    if (round_) round_->workspace.scatter(state_);
+    if (current_block_ != nullptr) current_block_->scatter(state_);
+}
+
+// Holds the whole kernel matrix where it fits: a support vector's row is asked for in some ten blocks.
 template <class T>
 void TwoLevel<T>::store_kernel() {
     const Index n = problem_.size();
     const double bytes = static_cast<double>(n) * static_cast<double>(n) * sizeof(T);
-    if (stored_ != nullptr || n <= block_size_ || bytes > std::min(options_.cache_bytes, most_stored_bytes)) return;
-    stored_ = std::make_unique<StoredSource<T>>(problem_.source(), problem_.source_rows(members()), team_, monitor_);
+    if (!one_block_ && problem_.source().cost() < cost_worth_storing) return;
+    if (whole_ != nullptr || bytes > std::min(options_.cache_bytes, most_kept_bytes)) return;
+    const PhaseTimer timer(tally_.phases.kernel);
+    whole_ = std::make_unique<SquareKernel<T>>(problem_.source(), problem_.source_rows(members()),
+                                               one_block_ ? Layout::rows : Layout::panels, team_, monitor_);
+    whole_columns_ = whole_->columns();
     tally_.cache.rows_computed += n;
 }
 
+// Where the kernel values of a round come from.
 template <class T>
-const KernelSource& TwoLevel<T>::source() const {
-    return stored_ != nullptr ? static_cast<const KernelSource&>(*stored_) : problem_.source();
+void TwoLevel<T>::choose_columns(std::span<const Index> active) {
+    const PhaseTimer timer(tally_.phases.kernel);
+    if (whole_ != nullptr) {
+        if (static_cast<Index>(active.size()) < problem_.size()) {
+            round_->square = std::make_unique<SquareKernel<T>>(*whole_, active, team_);
+        }
+        round_->columns = square()->columns();
+        return;
+    }
+    round_->columns = problem_.source().template columns<T>(problem_.source_rows(active));
+    if (problem_.source().cost() < cost_worth_keeping) return;
+    round_->columns = std::make_unique<CachedColumns<T>>(std::move(round_->columns), problem_.source().size(),
+                                                         std::min(options_.cache_bytes, most_kept_bytes), rows_);
 }
 
 template <class T>
@@ -79,31 +107,49 @@ Outcome TwoLevel<T>::run(double target, Index max_iterations) {
     store_kernel();
     if (monitor_.poll()) return Outcome::stopped;
     std::vector<Index> active = members();
-    while (true) {
+    double violation = summarize(problem_, state_).violation;
+    while (violation > target) {
         if (monitor_.poll()) return Outcome::stopped;
-        Workspace workspace(problem_, state_, active);
-        const double violation = scan(workspace);
-        if (violation <= target && static_cast<Index>(active.size()) == problem_.size()) return Outcome::satisfied;
-        columns_ = source().template columns<T>(problem_.source_rows(active));
-        previous_.clear();
-        // Where many violate alike (at the start all do) the block must not be one class: positions go by class.
-        tie_break_ = random_permutation(workspace.size(), 0);
-        tally_.n_active = workspace.size();
         const AlignedVector<double> before = state_.amounts;
-        current_ = &workspace;
-        const Outcome outcome = run_blocks(workspace, std::max(target, round_share * violation), max_iterations);
+        begin_round(active);
+        const double goal = one_block_ ? target : std::max(target, round_share * violation);
+        const Outcome outcome = run_blocks(goal, max_iterations);
         scatter();
-        current_ = nullptr;
-        if (!update_rest(active, before)) return Outcome::stopped;
+        const bool complete = update_rest(active, before);
+        round_.reset();
+        if (!complete) return Outcome::stopped;
         if (outcome != Outcome::satisfied) return outcome;
         const bool coarse = std::is_same_v<T, float> && options_.precision == Precision::automatic &&
                             float32_too_coarse(problem_, state_, options_.tol);
         if (coarse) return Outcome::imprecise;
-        const double left = summarize(problem_, state_).violation;
-        tally_.violation = left;
-        if (left <= target) return Outcome::satisfied;
-        active = choose_active(left);
+        const PhaseTimer timer(tally_.phases.selection);
+        tally_.violation = violation = summarize(problem_, state_).violation;
+        if (!one_block_) active = choose_active(violation);
     }
+    return Outcome::satisfied;
+}
+
+template <class T>
+void TwoLevel<T>::begin_round(std::span<const Index> active) {
+    ++tally_.phases.rounds;
+    Stopwatch watch;
+    Workspace workspace(problem_, state_, {active.begin(), active.end()});
+    const Index ld = workspace.ld();
+    // Where many violate alike (at the start all do) the block must not be one class: positions go by class.
+    round_.emplace(Round{std::move(workspace),
+                         nullptr,
+                         nullptr,
+                         ViolationScan<double>(machine_, ld),
+                         AlignedVector<double>(unsigned_index(ld)),
+                         {},
+                         random_permutation(static_cast<Index>(active.size()), 0),
+                         {},
+                         {},
+                         0.0});
+    tally_.phases.selection += watch.lap();
+    choose_columns(active);
+    tally_.n_active = round_->workspace.size();
+    tally_.violation = scan_all();
 }
 
 // Support vectors, violators, and examples that may become either before the round ends.
@@ -127,22 +173,37 @@ std::vector<Index> TwoLevel<T>::choose_active(double violation) {
 }
 
 template <class T>
-Outcome TwoLevel<T>::run_blocks(Workspace& active, double target, Index max_iterations) {
+double TwoLevel<T>::scan_all() {
+    const PhaseTimer timer(tally_.phases.selection);
+    round_->scan.scan(round_->workspace.view(), 0, round_->workspace.size(), round_->violations.data());
+    return largest_violation();
+}
+
+template <class T>
+double TwoLevel<T>::largest_violation() const {
+    return *std::max_element(round_->violations.begin(), round_->violations.begin() + round_->workspace.size());
+}
+
+template <class T>
+Outcome TwoLevel<T>::run_blocks(double target, Index max_iterations) {
     while (true) {
         if (monitor_.poll()) return Outcome::stopped;
-        const double violation = scan(active);
+        const double violation = tally_.violation = largest_violation();
         if (violation <= 0.9 * target) return Outcome::satisfied;
         if (max_iterations >= 0 && tally_.iterations >= max_iterations) return Outcome::out_of_steps;
-        const std::vector<Index> positions = choose_block(active);
-        Workspace block(active, positions);
-        const double block_target = std::max(0.45 * target, block_share * violation);
+        Stopwatch watch;
+        const std::vector<Index> positions = choose_block();
+        Workspace block(round_->workspace, positions);
+        const AlignedVector<double> before = block.all_amounts();
+        tally_.phases.selection += watch.lap();
+        const double share = one_block_ ? 0.0 : (block_solver_.prefers_active_set() ? exact_share : block_share);
+        const double block_target = std::max(0.45 * target, share * violation);
         const Index left = max_iterations >= 0 ? max_iterations - tally_.iterations : std::numeric_limits<Index>::max();
         const double dual = tally_.dual;
         current_block_ = &block;
-        const bool solved = solve_block(block, block_target, left);
+        const bool solved = block_solver_.solve(block, {square(), positions}, block_target, left);
         current_block_ = nullptr;
-        if (!merge(active, block, positions)) return Outcome::stopped;
-        previous_ = positions;
+        if (!merge(block, before, positions)) return Outcome::stopped;
         if (monitor_.stopped()) return Outcome::stopped;
         if (max_iterations >= 0 && tally_.iterations >= max_iterations) return Outcome::out_of_steps;
         if (!solved && std::is_same_v<T, float> && options_.precision == Precision::automatic)
@@ -151,150 +212,115 @@ Outcome TwoLevel<T>::run_blocks(Workspace& active, double target, Index max_iter
     }
 }
 
-template <class T>
-bool TwoLevel<T>::is_free(Workspace& workspace, Index position) const {
-    const double cap = workspace.cap()[position];
-    for (Index p = 0; p < workspace.n_components(position); ++p) {
-        const double a = workspace.amounts(p)[position];
-        if (a > 0.0 && a < cap) return true;
-    }
-    return false;
-}
-
 // Half of the block: the free examples of the last one, the worst first. The rest: the worst of all.
 template <class T>
-std::vector<Index> TwoLevel<T>::choose_block(Workspace& active) {
-    const auto violation = [&](Index j) {
-        return selector_.top()[unsigned_index(j)] - selector_.low()[unsigned_index(j)];
-    };
-    const auto worse = [&](Index i, Index j) {
-        const double vi = violation(i), vj = violation(j);
-        return vi > vj || (vi == vj && tie_break_[unsigned_index(i)] < tie_break_[unsigned_index(j)]);
-    };
-    std::vector<char> taken(unsigned_index(active.size()), 0);
+std::vector<Index> TwoLevel<T>::choose_block() {
     std::vector<Index> chosen;
-    std::vector<Index> kept;
-    for (const Index j : previous_) {
-        if (is_free(active, j)) kept.push_back(j);
-    }
-    std::sort(kept.begin(), kept.end(), worse);
-    for (const Index j : kept) {
-        if (static_cast<Index>(chosen.size()) >= block_size_ / 2) break;
-        chosen.push_back(j);
-        taken[unsigned_index(j)] = 1;
-    }
-    std::vector<Index> rest;
-    for (Index j = 0; j < active.size(); ++j) {
-        if (taken[unsigned_index(j)] == 0 && violation(j) > 0.0) rest.push_back(j);
-    }
+    if (one_block_) return members();
+    take_worst(round_->previous, unsigned_index(block_size_ / 2), chosen);
     const std::size_t room = unsigned_index(block_size_) - chosen.size();
-    if (rest.size() > room) {
-        std::nth_element(rest.begin(), rest.begin() + static_cast<Index>(room), rest.end(), worse);
-        rest.resize(room);
-    }
-    chosen.insert(chosen.end(), rest.begin(), rest.end());
+    round_->taken.assign(unsigned_index(round_->workspace.size()), 0);
+    for (const Index j : chosen) round_->taken[unsigned_index(j)] = 1;
+    // The last block's threshold tells where to look; nearly all violate by less, and are passed over.
+    std::vector<Index> others = violators_above(0.75 * round_->threshold);
+    if (others.size() < room) others = violators_above(0.0);
+    round_->threshold = take_worst(others, room, chosen);
     std::sort(chosen.begin(), chosen.end());
     return chosen;
 }
 
+// Positions that violate by more than a threshold and are not in the block yet.
 template <class T>
-bool TwoLevel<T>::solve_block(Workspace& block, double target, Index max_steps) {
-    const std::vector<Index> rows = problem_.source_rows(block.members());
-    const auto columns = source().template columns<T>(rows);
-    kernel_.ld = columns->n_panels() * simd::panel_width;
-    kernel_.values.resize(checked_product(block.size(), kernel_.ld));
-    columns->fill(rows, kernel_.values.data(), kernel_.ld);
-    (stored_ != nullptr ? tally_.cache.hits : tally_.cache.rows_computed) += block.size();
-    const Index before = tally_.iterations;
-    if (prefers_active_set_ && solve_by_active_set(block, target, max_steps)) return true;
-    semi_greedy_.attach(block, kernel_);
-    const Index all = max_steps - (tally_.iterations - before);
-    const double start = semi_greedy_.scan();
-    for (Index used = 0; used < all;) {
-        const Index budget = std::min(steps_per_example * block.size(), all - used);
-        if (semi_greedy_.run(target, budget, monitor_, tally_) || monitor_.stopped()) return true;
-        used += budget;
-        // Steps that bring a fair share of the way in each turn are well spent; steps that crawl are not.
-        const double left = semi_greedy_.worst().violation;
-        const double share = std::log(start / left) / std::log(start / target);
-        if (share < fair_share * static_cast<double>(used) / static_cast<double>(budget)) return false;
+std::vector<Index> TwoLevel<T>::violators_above(double threshold) {
+    const double least = std::max(threshold, std::numeric_limits<double>::min());
+    round_->found.resize(unsigned_index(round_->workspace.ld()));
+    const Index count = simd::best_table().collect_f64(round_->violations.data(), round_->workspace.size(), least,
+                                                       round_->found.data());
+    std::vector<Index> positions;
+    for (Index i = 0; i < count; ++i) {
+        const Index j = round_->found[unsigned_index(i)];
+        if (round_->taken[unsigned_index(j)] == 0) positions.push_back(j);
     }
-    return false;
+    return positions;
+}
+
+// The positions with the largest violations; equal ones in an order that mixes the classes. The least one taken.
+template <class T>
+double TwoLevel<T>::take_worst(std::span<const Index> positions, std::size_t room, std::vector<Index>& chosen) const {
+    if (positions.size() <= room) {
+        chosen.insert(chosen.end(), positions.begin(), positions.end());
+        return 0.0;
+    }
+    if (room == 0) return 0.0;
+    const auto violation = [&](Index j) { return round_->violations[unsigned_index(j)]; };
+    std::vector<double> values(positions.size());
+    std::transform(positions.begin(), positions.end(), values.begin(), violation);
+    const auto last = values.begin() + static_cast<Index>(room) - 1;
+    std::nth_element(values.begin(), last, values.end(), std::greater<>());
+    std::vector<Index> equal;
+    const std::size_t before = chosen.size();
+    for (const Index j : positions) {
+        if (violation(j) > *last) chosen.push_back(j);
+        if (violation(j) == *last) equal.push_back(j);
+    }
+    std::sort(equal.begin(), equal.end(), [&](Index i, Index j) {
+        return round_->tie_break[unsigned_index(i)] < round_->tie_break[unsigned_index(j)];
+    });
+    equal.resize(room - (chosen.size() - before));
+    chosen.insert(chosen.end(), equal.begin(), equal.end());
+    return *last;
 }
 
 template <class T>
-bool TwoLevel<T>::solve_by_active_set(Workspace& block, double target, Index max_steps) {
-    if constexpr (std::is_same_v<T, double>) {
-        const ActiveSet::Limits limits{target, most_free, std::min<Index>(max_steps, 20 * most_free)};
-        const ActiveSetResult result =
-            active_set_.solve(block, kernel_.values.data(), kernel_.ld, limits, monitor_, tally_);
-        return result.success || monitor_.stopped();
-    }
-    return false;
-}
-
-// The score columns' changes between two states of the variables, for examples of the problem.
-template <class T>
-Coefficients TwoLevel<T>::changes(std::span<const Index> examples, const AlignedVector<double>& before) const {
-    std::vector<Index> changed;
-    const auto old = [&](Index p, Index e) { return before[unsigned_index(p * state_.ld + e)]; };
-    for (const Index e : examples) {
-        bool any = false;
-        for (Index p = 0; p < machine_.max_components() && !any; ++p) any = state_.amount(p, e) != old(p, e);
-        if (any) changed.push_back(e);
-    }
-    Coefficients coefficients(problem_.source_rows(changed), machine_.n_columns());
-    std::vector<double> columns(unsigned_index(machine_.n_columns()));
-    for (std::size_t s = 0; s < changed.size(); ++s) {
-        std::fill(columns.begin(), columns.end(), 0.0);
-        const auto& components = machine_.of(problem_.class_of(changed[s]));
-        for (std::size_t p = 0; p < components.size(); ++p) {
-            const double delta =
-                state_.amount(static_cast<Index>(p), changed[s]) - old(static_cast<Index>(p), changed[s]);
-            if (delta != 0.0) machine_.add_to_columns(components[p], delta, columns.data());
+bool TwoLevel<T>::merge(const Workspace& block, const AlignedVector<double>& before, std::span<const Index> positions) {
+    Stopwatch watch;
+    Workspace& active = round_->workspace;
+    round_->previous.clear();
+    for (Index b = 0; b < block.size(); ++b) {
+        const Index j = positions[unsigned_index(b)];
+        const double cap = block.cap()[b];
+        const Index n = block.n_components(b);
+        bool free = false;
+        for (Index p = 0; p < n; ++p) {
+            const double a = block.amounts(p)[b];
+            free = free || (a > 0.0 && a < cap);
+            if (a != before[unsigned_index(p * block.ld() + b)]) active.amounts(p)[j] = a;
         }
-        for (std::size_t c = 0; c < columns.size(); ++c) {
-            if (columns[c] != 0.0) coefficients.add(static_cast<Index>(c), static_cast<Index>(s), columns[c]);
-        }
+        active.sum()[j] = block.sum()[b];
+        if (free) round_->previous.push_back(j);
     }
-    return coefficients;
-}
-
-template <class T>
-bool TwoLevel<T>::merge(Workspace& active, Workspace& block, std::span<const Index> positions) {
-    std::vector<Index> changed;
-    std::vector<std::vector<std::pair<Index, double>>> deltas;
-    std::vector<double> columns(unsigned_index(machine_.n_columns()));
-    for (std::size_t b = 0; b < positions.size(); ++b) {
-        const Index j = positions[b];
-        std::fill(columns.begin(), columns.end(), 0.0);
-        const auto& components = machine_.of(active.class_of(j));
-        bool any = false;
-        for (Index p = 0; p < active.n_components(j); ++p) {
-            const double value = block.amounts(p)[static_cast<Index>(b)], delta = value - active.amounts(p)[j];
-            if (delta == 0.0) continue;
-            any = true;
-            machine_.add_to_columns(components[unsigned_index(p)], delta, columns.data());
-            active.set_amount(j, p, value);
-        }
-        if (!any) continue;
-        changed.push_back(active.example(j));
-        deltas.emplace_back();
-        for (std::size_t c = 0; c < columns.size(); ++c) {
-            if (columns[c] != 0.0) deltas.back().emplace_back(static_cast<Index>(c), columns[c]);
-        }
-    }
-    Coefficients coefficients(problem_.source_rows(changed), machine_.n_columns());
-    for (std::size_t s = 0; s < deltas.size(); ++s) {
-        for (const auto& [c, value] : deltas[s]) coefficients.add(c, static_cast<Index>(s), value);
-    }
+    const Coefficients changes = changed_columns(problem_, block.members(), [&](Index b, Index p) {
+        return block.amounts(p)[b] - before[unsigned_index(p * block.ld() + b)];
+    });
     state_.columns_current = false;
-    return add_scores(*columns_, coefficients, active.column(0), active.ld(), team_, &monitor_);
+    tally_.phases.selection += watch.lap();
+    const auto rescan = [&](Index panel) {
+        // A panel writes no violation of the next one: that may be another thread's.
+        alignas(alignment) double found[simd::panel_width + simd::overrun];
+        const Index first = panel * simd::panel_width;
+        const Index last = std::min<Index>(first + simd::panel_width, active.size());
+        round_->scan.scan(active.view(), first, last, found);
+        std::copy_n(found, last - first, round_->violations.data() + first);
+    };
+    return add_scores(*round_->columns, changes, active.column(0), active.ld(), team_, &monitor_,
+                      {rescan, &tally_.phases, &tally_.cache});
 }
 
 template <class T>
 bool TwoLevel<T>::update_rest(std::span<const Index> active, const AlignedVector<double>& before) {
     if (static_cast<Index>(active.size()) == problem_.size()) return true;
+    const Coefficients changes = changed_columns(problem_, active, [&](Index k, Index p) {
+        const Index e = active[unsigned_index(k)];
+        return state_.amount(p, e) - before[unsigned_index(p * state_.ld + e)];
+    });
+    const PassExtras account{nullptr, &tally_.phases, &tally_.cache};
+    if (whole_ != nullptr) {  // all examples at once; those of the round get their own scores back
+        if (!add_scores(*whole_->columns(), changes, state_.columns.data(), state_.ld, team_, &monitor_, account)) {
+            return false;
+        }
+        scatter();
+        return true;
+    }
     std::vector<Index> rest;
     std::size_t next = 0;
     for (Index e = 0; e < problem_.size(); ++e) {
@@ -305,10 +331,10 @@ bool TwoLevel<T>::update_rest(std::span<const Index> active, const AlignedVector
         }
     }
     Workspace others(problem_, state_, rest);
-    const auto columns = source().template columns<T>(problem_.source_rows(rest));
-    const bool done = add_scores(*columns, changes(active, before), others.column(0), others.ld(), team_, &monitor_);
-    if (done) others.scatter(state_);
-    return done;
+    const auto columns = problem_.source().template columns<T>(problem_.source_rows(rest));
+    if (!add_scores(*columns, changes, others.column(0), others.ld(), team_, &monitor_, account)) return false;
+    others.scatter(state_);
+    return true;
 }
 
 template class TwoLevel<float>;

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "active_set.hpp"
+#include "block_solver.hpp"
+#include "cached_columns.hpp"
 #include "descent.hpp"
-#include "semi_greedy.hpp"
-#include "stored_source.hpp"
+#include "square_kernel.hpp"
 
 namespace multimargin {
 
@@ -22,42 +23,50 @@ namespace multimargin {
 template <class T>
 class TwoLevel final {
   public:
-    TwoLevel(const Problem& problem, FullState& state, const Options& options, Monitor& monitor, Tally& tally,
-             ThreadTeam& team);
+    // What solved the blocks before, in another precision, is tried first.
+    TwoLevel(const Problem& problem, FullState& state, const Options& options, bool prefers_active_set,
+             Monitor& monitor, Tally& tally, ThreadTeam& team);
 
     Outcome run(double target, Index max_iterations);
     // Writes the variables of the round under way into the full state.
-    void scatter() {
-        if (current_ != nullptr) current_->scatter(state_);
-        if (current_block_ != nullptr) current_block_->scatter(state_);
-    }
+    void scatter();
     void reload() {}
+    bool prefers_active_set() const { return block_solver_.prefers_active_set(); }
     std::vector<Index> members() const;
+    // All examples' kernel columns in float64, where they are at hand; else null.
+    const KernelColumns<double>* exact_columns() const;
 
   private:
-    class DenseRows final : public RowProvider<T> {
-      public:
-        AlignedVector<T> values;
-        Index ld = 0;
-        const T* row(Index position) override { return values.data() + position * ld; }
+    // The active examples of a round and what belongs to them.
+    struct Round {
+        Workspace workspace;
+        std::unique_ptr<SquareKernel<T>> square;  // a part of the whole kernel matrix
+        std::unique_ptr<KernelColumns<T>> columns;
+        ViolationScan<double> scan;
+        AlignedVector<double> violations;  // by position
+        std::vector<Index> previous;       // the free examples of the last block
+        std::vector<Index> tie_break;      // an order of the positions that mixes the classes
+        std::vector<char> taken;           // into the block being chosen
+        std::vector<int> found;
+        double threshold = 0.0;  // the least violation in the last block
     };
 
     void store_kernel();
-    const KernelSource& source() const;
+    void choose_columns(std::span<const Index> active);
+    const SquareKernel<T>* square() const { return round_->square != nullptr ? round_->square.get() : whole_.get(); }
+    void begin_round(std::span<const Index> active);
     // Works on the active examples until their violation is at most target.
-    Outcome run_blocks(Workspace& active, double target, Index max_iterations);
+    Outcome run_blocks(double target, Index max_iterations);
     std::vector<Index> choose_active(double violation);
-    std::vector<Index> choose_block(Workspace& active);
-    bool is_free(Workspace& workspace, Index position) const;
-    // Solves the block; false when the steps were used up first.
-    bool solve_block(Workspace& block, double target, Index max_steps);
-    bool solve_by_active_set(Workspace& block, double target, Index max_steps);
-    // Takes the block's variables over into the larger workspace and brings its scores up to date.
-    bool merge(Workspace& active, Workspace& block, std::span<const Index> positions);
+    std::vector<Index> choose_block();
+    std::vector<Index> violators_above(double threshold);
+    double take_worst(std::span<const Index> positions, std::size_t room, std::vector<Index>& chosen) const;
+    // Takes the block's variables over into the round and brings its scores and violations up to date.
+    bool merge(const Workspace& block, const AlignedVector<double>& before, std::span<const Index> positions);
     // Brings the scores of examples outside the round up to date.
     bool update_rest(std::span<const Index> active, const AlignedVector<double>& before);
-    Coefficients changes(std::span<const Index> examples, const AlignedVector<double>& before) const;
-    double scan(Workspace& workspace);
+    double scan_all();
+    double largest_violation() const;
 
     const Problem& problem_;
     const Machine& machine_;
@@ -66,18 +75,14 @@ class TwoLevel final {
     Monitor& monitor_;
     Tally& tally_;
     ThreadTeam& team_;
-    SemiGreedy<T> semi_greedy_;
-    ActiveSet active_set_;
-    ExampleSelector selector_;
-    std::unique_ptr<StoredSource<T>> stored_;
-    DenseRows kernel_;
-    Workspace* current_ = nullptr;               // the round's active examples, while it runs
-    Workspace* current_block_ = nullptr;         // and the block that is being solved
-    std::unique_ptr<KernelColumns<T>> columns_;  // of the round's active examples
-    std::vector<Index> previous_;                // the last block, as positions of the round
-    std::vector<Index> tie_break_;               // an order of the round's positions that mixes the classes
+    bool one_block_;  // that holds all examples
+    BlockSolver<T> block_solver_;
+    RawArray<T> rows_;                        // kernel rows of the round
+    std::unique_ptr<SquareKernel<T>> whole_;  // the kernel matrix of all examples, where it fits
+    std::unique_ptr<KernelColumns<T>> whole_columns_;
+    std::optional<Round> round_;          // while it runs
+    Workspace* current_block_ = nullptr;  // while it is being solved
     Index block_size_;
-    bool prefers_active_set_;
 };
 
 }  // namespace multimargin

@@ -5,6 +5,7 @@
 #include <limits>
 #include <new>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace multimargin {
@@ -47,6 +48,47 @@ struct AlignedAllocator {
 
 template <class T>
 using AlignedVector = std::vector<T, AlignedAllocator<T>>;
+
+// Memory for many numbers, not set to anything: the thread that computes a value is the first to touch it.
+// Large ones ask for large pages, without which the first touch of a matrix costs as much as computing it.
+class RawMemory {
+  public:
+    RawMemory() = default;
+    explicit RawMemory(std::size_t bytes);
+    ~RawMemory();
+    RawMemory(RawMemory&& other) noexcept { swap(other); }
+    RawMemory& operator=(RawMemory&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+    void* get() const { return data_; }
+    std::size_t bytes() const { return bytes_; }
+
+  private:
+    void swap(RawMemory& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(bytes_, other.bytes_);
+    }
+    std::align_val_t boundary() const;
+
+    void* data_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+template <class T>
+class RawArray {
+  public:
+    T* data() { return static_cast<T*>(memory_.get()); }
+    const T* data() const { return static_cast<const T*>(memory_.get()); }
+    // Room for n values; what was there before is lost when it must grow.
+    void reserve(std::size_t n) {
+        if (n > std::numeric_limits<std::size_t>::max() / 2 / sizeof(T)) throw std::bad_alloc();
+        if (n * sizeof(T) > memory_.bytes()) memory_ = RawMemory(n * sizeof(T));
+    }
+
+  private:
+    RawMemory memory_;
+};
 
 // The product of two sizes, refused when it does not fit.
 inline std::size_t checked_product(Index a, Index b) {

@@ -1,26 +1,28 @@
 #include "workspace.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace multimargin {
 
 Workspace::Workspace(const Problem& problem, std::vector<Index> members)
     : problem_(&problem),
       members_(std::move(members)),
-      ld_(round_up(std::max<Index>(size(), 1), simd::panel_width)),
+      ld_(round_up(size() + simd::overrun, simd::panel_width)),
       columns_(checked_product(problem.machine().n_columns(), ld_), 0.0),
       amounts_(checked_product(problem.machine().max_components(), ld_), 0.0),
-      gradients_(amounts_.size(), 0.0),
       cap_(unsigned_index(ld_), 0.0),
       ridge_(unsigned_index(ld_), 0.0),
       diagonal_(unsigned_index(ld_), 0.0),
-      sum_(unsigned_index(ld_), 0.0) {
+      sum_(unsigned_index(ld_), 0.0),
+      group_begin_(unsigned_index(problem.machine().n_classes + 1), 0) {
     for (Index j = 0; j < size(); ++j) {
         cap_[unsigned_index(j)] = problem.cap(example(j));
         ridge_[unsigned_index(j)] = problem.ridge(example(j));
         diagonal_[unsigned_index(j)] = problem.diagonal(example(j));
+        ++group_begin_[unsigned_index(class_of(j) + 1)];
     }
-    make_blocks();
+    std::partial_sum(group_begin_.begin(), group_begin_.end(), group_begin_.begin());
 }
 
 Workspace::Workspace(const Problem& problem, const FullState& state, std::vector<Index> members)
@@ -64,18 +66,19 @@ Workspace::Workspace(Workspace& larger, std::span<const Index> positions)
 
 void Workspace::make_blocks() {
     const Machine& machine = problem_->machine();
-    Index begin = 0;
+    gradients_.assign(amounts_.size(), 0.0);
     for (Index y = 0; y < machine.n_classes; ++y) {
-        Index end = begin;
-        while (end < size() && class_of(end) == y) ++end;
-        first_block_.push_back(static_cast<Index>(blocks_.size()));
+        const Index begin = group_begin_[unsigned_index(y)], end = group_begin_[unsigned_index(y + 1)];
         const auto& components = machine.of(y);
         for (std::size_t p = 0; p < components.size() && end > begin; ++p) {
             blocks_.push_back({y, static_cast<Index>(p), &components[p], begin, end - begin, true, {}});
         }
-        begin = end;
     }
-    first_block_.push_back(static_cast<Index>(blocks_.size()));
+}
+
+ScoreView<double> Workspace::view() const {
+    const bool simplex = problem_->machine().bound == Bound::simplex;
+    return {group_begin_, ld_, columns_.data(), amounts_.data(), cap(), simplex ? sum() : nullptr, ridge()};
 }
 
 void Workspace::scatter(FullState& state) const {
@@ -130,6 +133,14 @@ void Workspace::gradient_at(Index position, std::span<double> gradient) {
         if (c.class2 >= 0) margin += c.value2 * column(c.class2)[position];
         const double a = simplex ? sum_[unsigned_index(position)] : amounts(static_cast<Index>(p))[position];
         gradient[p] = c.target - margin - ridge * a;
+    }
+}
+
+void Workspace::set_amounts(const AlignedVector<double>& values) {
+    amounts_ = values;
+    std::fill(sum_.begin(), sum_.end(), 0.0);
+    for (Index p = 0; p < problem_->machine().max_components(); ++p) {
+        for (Index j = 0; j < size(); ++j) sum_[unsigned_index(j)] += amounts(p)[j];
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include "problem.hpp"
 #include "types.hpp"
+#include "violations.hpp"
 
 namespace multimargin {
 
@@ -41,14 +42,27 @@ class Workspace {
 
     double* column(Index c) { return columns_.data() + c * ld_; }
     double* amounts(Index p) { return amounts_.data() + p * ld_; }
+    const double* column(Index c) const { return columns_.data() + c * ld_; }
+    const double* amounts(Index p) const { return amounts_.data() + p * ld_; }
+    // Of component p at p * ld().
+    const AlignedVector<double>& all_amounts() const { return amounts_; }
+    void set_amounts(const AlignedVector<double>& amounts);
     double* gradient(const Block& block) { return gradients_.data() + block.p * ld_ + block.begin; }
     const double* cap() const { return cap_.data(); }
     const double* ridge() const { return problem_->loss() == Loss::hinge ? nullptr : ridge_.data(); }
     const double* diagonal() const { return diagonal_.data(); }
     double* sum() { return sum_.data(); }
+    const double* sum() const { return sum_.data(); }
 
-    std::vector<Block>& blocks() { return blocks_; }
-    Index first_block(Index y) const { return first_block_[unsigned_index(y)]; }
+    // Class y holds the positions from group_begin()[y] to group_begin()[y + 1].
+    std::span<const Index> group_begin() const { return group_begin_; }
+    ScoreView<double> view() const;
+
+    // One block per class and component, made when first asked for.
+    std::vector<Block>& blocks() {
+        if (blocks_.empty()) make_blocks();
+        return blocks_;
+    }
 
     // The gradient of the block's live variables, compact, into gradient(block).
     void compute_gradient(const Block& block);
@@ -77,7 +91,7 @@ class Workspace {
     Index ld_;
     AlignedVector<double> columns_, amounts_, gradients_, cap_, ridge_, diagonal_, sum_;
     std::vector<Block> blocks_;
-    std::vector<Index> first_block_;
+    std::vector<Index> group_begin_;
     std::vector<double> buffer1_, buffer2_, buffer3_, buffer4_, buffer5_;
 };
 

@@ -66,6 +66,18 @@ inline Machine absolute_machine(Index d, Bound bound, double target, bool own) {
 
 inline Machine llw(Index d) { return absolute_machine(d, Bound::box, 1.0 / static_cast<double>(d - 1), false); }
 inline Machine atm(Index d) { return absolute_machine(d, Bound::simplex, 1.0, true); }
+inline Machine ats(Index d) { return absolute_machine(d, Bound::box, 1.0, true); }
+
+// f_y and -f_p, scores as they are: nothing is shared.
+inline Machine ova(Index d) {
+    Machine machine = ats(d);
+    machine.sum_to_zero = false;
+    machine.sigma.assign(machine.sigma.size(), 0.0);
+    for (auto& components : machine.components) {
+        for (Component& c : components) c.weight = 0.0;
+    }
+    return machine;
+}
 
 // Overlapping clouds, one per class, and labels of which some are wrong.
 struct Clouds {
@@ -91,6 +103,15 @@ struct Clouds {
     std::vector<Index> rows, y;
     std::vector<double> C;
 };
+
+// From the definitions, one example at a time.
+inline double violation_of(const Problem& problem, const FullState& state, Index example) {
+    const std::size_t n = problem.machine().of(problem.class_of(example)).size();
+    std::vector<double> gradient(n), a(n);
+    gradient_of(problem, state, example, gradient);
+    for (std::size_t p = 0; p < n; ++p) a[p] = state.amount(static_cast<Index>(p), example);
+    return example_violation(problem.machine().bound, gradient, a, problem.cap(example));
+}
 
 inline Kernel rbf(double gamma) { return {KernelKind::rbf, gamma, 0.0, 0, 0.0}; }
 

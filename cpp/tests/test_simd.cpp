@@ -133,16 +133,18 @@ void check_accumulate(const Table& table) {
     Numbers numbers(3);
     const Index n_tile_rows = 101;
     const AlignedVector<T> tile = numbers.many<T>(n_tile_rows * panel_width, -1.0, 1.0);
+    std::vector<const T*> rows;
+    for (Index r = 0; r < n_tile_rows; ++r) rows.push_back(tile.data() + r * panel_width);
     for (const Index n : odd_lengths) {
         std::vector<int> positions;
         for (Index e = 0; e < n; ++e) positions.push_back(static_cast<int>(numbers.below(n_tile_rows)));
-        const AlignedVector<double> values = numbers.many<double>(n, -2.0, 2.0);
+        const AlignedVector<T> values = numbers.many<T>(n, -2.0, 2.0);
         AlignedVector<double> expected = numbers.many<double>(panel_width, -1.0, 1.0), found = expected;
         const auto add = [&](const Table& t, double* out) {
             if constexpr (std::is_same_v<T, float>) {
-                t.accumulate_f32(tile.data(), panel_width, positions.data(), values.data(), n, out);
+                t.accumulate_f32(rows.data(), positions.data(), values.data(), n, out);
             } else {
-                t.accumulate_f64(tile.data(), panel_width, positions.data(), values.data(), n, out);
+                t.accumulate_f64(rows.data(), positions.data(), values.data(), n, out);
             }
         };
         add(simd::scalar_table(), expected.data());

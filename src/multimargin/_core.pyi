@@ -121,6 +121,7 @@ class Report:
     cache_hits: int
     verified: bool
     float64_rows: bool
+    phases: dict[str, float]
 
 class Result:
     amounts: NDArray[np.float64]

@@ -136,23 +136,18 @@ def violation(problem: DualProblem, gradient: FloatArray, amounts: FloatArray) -
 
 
 def certify(problem: DualProblem, solution: Solution, *, tol: float, solver: str, reason: str) -> Certificate:
-    """Return the certificate of a solve: recomputed where F is known in float64, else the solver's own numbers."""
+    """Return the certificate of a solve.
+
+    The core's own numbers come from scores that it computed anew in float64 wherever the solve could do that
+    (``verified``); ``verify`` computes everything again, independently. Only the hard margin's primal point, which
+    must be stretched until it is feasible, is made here.
+    """
     report, state = solution.report, solution.state
-    if state.scores is None:
-        return assemble(
-            problem,
-            Objectives(report.primal if np.isfinite(report.primal) else np.nan, report.dual, report.violation),
-            report=report,
-            tol=tol,
-            solver=(solver, reason),
-        )
-    return assemble(
-        problem,
-        evaluate(problem, state.amounts, state.scores),
-        report=report,
-        tol=tol,
-        solver=(solver, reason),
-    )
+    primal = report.primal if np.isfinite(report.primal) else np.nan
+    numbers = Objectives(primal, report.dual, report.violation)
+    if state.scores is not None and np.isinf(problem.data.C).all():
+        numbers = evaluate(problem, state.amounts, state.scores)
+    return assemble(problem, numbers, report=report, tol=tol, solver=(solver, reason))
 
 
 def assemble(

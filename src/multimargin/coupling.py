@@ -87,13 +87,16 @@ def _structure_of_class(
 def coefficients(machine: Machine, amounts: FloatArray, y: IntArray, n_classes: int) -> FloatArray:
     """Return beta = Pi nu' a, shape (n_samples, n_classes), of amounts (n_samples, n_components)."""
     table = machine.table(n_classes)
-    beta = np.zeros((len(y), n_classes))
-    rows = np.arange(len(y))
-    for p in range(table.class1.shape[1]):
-        counted = p < table.n_components[y]
-        np.add.at(beta, (rows, table.class1[y, p]), np.where(counted, table.value1[y, p] * amounts[:, p], 0.0))
-        two = counted & (table.class2[y, p] >= 0)
-        np.add.at(beta, (rows[two], table.class2[y, p][two]), table.value2[y, p][two] * amounts[two, p])
+    row, p = np.nonzero(amounts)
+    label, used = y[row], amounts[row, p]
+    where = row * n_classes + table.class1[label, p]
+    size = len(y) * n_classes
+    flat: FloatArray = np.bincount(where, weights=table.value1[label, p] * used, minlength=size).astype(np.float64)
+    second = table.class2[label, p]
+    two = second >= 0
+    where = row[two] * n_classes + second[two]
+    flat += np.bincount(where, weights=(table.value2[label, p] * used)[two], minlength=size)
+    beta = flat.reshape(len(y), n_classes)
     return beta - beta.mean(axis=1, keepdims=True) if machine.sum_to_zero else beta
 
 

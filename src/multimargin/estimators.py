@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -174,6 +175,13 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         self.on_progress = on_progress
         self.on_interrupt = on_interrupt
         self.trace = trace
+
+    @classmethod
+    @lru_cache(maxsize=32)
+    def _get_param_names(cls) -> list[str]:
+        """The parameters' names, looked up once per class: reading a signature takes longer than a small fit."""
+        names: list[str] = super()._get_param_names()
+        return names
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

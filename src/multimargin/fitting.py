@@ -117,10 +117,10 @@ def make_options(params: dict[str, Any], recipe: Recipe, problem: DualProblem, s
         max_iter=int(params["max_iter"]),
         max_time=float("inf") if params["max_time"] is None else float(params["max_time"]),
         shrinking=bool(params["shrinking"]) and not small,
-        cache_bytes=float(cache_bytes(params["cache_size"])),
+        cache_bytes=float(cache_bytes(params["cache_size"], needed=8.0 * problem.n_examples**2)),
         n_threads=n_threads(),
         extra_tol=SMALL_PROBLEM_TOL if small else 0.0,
-        extra_steps=20 * problem.n_examples if small else 0,
+        extra_steps=problem.n_examples + 100 if small else 0,
     )
 
 

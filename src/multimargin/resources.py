@@ -51,8 +51,12 @@ def _machine_available() -> int:
         return 1024 * MEGABYTE
 
 
-def cache_bytes(cache_size: float | str) -> int:
-    """Return the budget for kernel rows: megabytes as given, or a quarter of what is available for "auto"."""
-    if cache_size == "auto":
-        return max(64 * MEGABYTE, available_bytes() // 4)
-    return int(float(cache_size) * MEGABYTE)
+def cache_bytes(cache_size: float | str, needed: float = float("inf")) -> int:
+    """Return the budget for kernel rows: megabytes as given, or a quarter of what is available for "auto".
+
+    ``needed`` is more than which there is no use for; where little is, nobody is asked how much there is.
+    """
+    least = 64 * MEGABYTE
+    if cache_size != "auto":
+        return int(float(cache_size) * MEGABYTE)
+    return least if needed <= least else max(least, available_bytes() // 4)

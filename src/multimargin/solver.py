@@ -129,6 +129,7 @@ class SolverReport:
     cache_hits: int
     verified: bool
     float64_rows: bool
+    phases: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,6 +113,8 @@ def _class_weights(choice: Any, classes: np.ndarray, y: np.ndarray, weight: Floa
         totals = np.array([weight[y == label].sum() for label in classes])
         balanced: FloatArray = weight.sum() / (len(classes) * totals)
         return balanced
+    if choice is None:
+        return np.ones(len(classes))
     per_class = np.asarray(compute_class_weight(choice, classes=classes, y=y), dtype=np.float64)
     if not (np.isfinite(per_class).all() and (per_class > 0).all()):
         raise ValueError(

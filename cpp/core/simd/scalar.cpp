@@ -49,9 +49,10 @@ void tile(const Tile<T>& t, const Evaluation& e) {
 }
 
 template <class T>
-void accumulate(const T* tile, Size ld, const int* positions, const double* values, Size n, double* out) {
+void accumulate(const T* const* rows, const int* positions, const T* values, Size n, double* out) {
     for (Size e = 0; e < n; ++e) {
-        for (Size j = 0; j < panel_width; ++j) out[j] += values[e] * static_cast<double>(tile[positions[e] * ld + j]);
+        const double value = static_cast<double>(values[e]);
+        for (Size j = 0; j < panel_width; ++j) out[j] += value * static_cast<double>(rows[positions[e]][j]);
     }
 }
 
@@ -71,6 +72,16 @@ void rotate(double c, double s, double* x, double* y, Size n) {
         const double old = x[j];
         x[j] = c * old + s * y[j];
         y[j] = c * y[j] - s * old;
+    }
+}
+
+void subtract_product(const Product& p) {
+    for (Size c = 0; c < 4; ++c) {
+        for (Size r = 0; r < p.n_rows; ++r) {
+            for (Size k = 0; k < p.depth; ++k) {
+                p.out[c * p.ld + r] -= p.left[k * p.ld + r] * p.right[k * p.ld + c];
+            }
+        }
     }
 }
 
@@ -124,6 +135,60 @@ double pair_gain(const GainBlock& b, const T* row) {
     return largest;
 }
 
+template <class T>
+double scan_gradient(const ScanGroup<T>& g, Size p, Size j) {
+    const ScanTerm<T>& t = g.terms[p];
+    double value = t.target - t.value * g.scores[t.column + j];
+    if (g.shared != nullptr) value -= t.share * g.shared[j];
+    if (g.ridge != nullptr) value -= g.ridge[j] * (g.sum != nullptr ? g.sum[j] : g.amounts[p * g.ld + j]);
+    return value;
+}
+
+template <class T>
+void scan_box(const ScanGroup<T>& g) {
+    for (Size j = 0; j < g.n; ++j) {
+        double largest = 0.0;
+        for (Size p = 0; p < g.n_terms; ++p) {
+            largest = std::max(largest, box_violation_of(scan_gradient(g, p, j), g.amounts[p * g.ld + j], g.cap[j]));
+        }
+        g.violations[j] = static_cast<T>(largest);
+    }
+}
+
+template <class T>
+void scan_simplex(const ScanGroup<T>& g) {
+    for (Size j = 0; j < g.n; ++j) {
+        double top = 0.0, low = g.sum[j] < g.cap[j] * static_cast<T>(full_share) ? 0.0 : 1e30;
+        for (Size p = 0; p < g.n_terms; ++p) {
+            const double gradient = scan_gradient(g, p, j);
+            top = std::max(top, gradient);
+            if (g.amounts[p * g.ld + j] > 0) low = std::min(low, gradient);
+        }
+        g.violations[j] = static_cast<T>(std::max(0.0, top - low));
+    }
+}
+
+template <class T>
+Size collect(const T* values, Size n, T threshold, int* positions) {
+    Size count = 0;
+    for (Size j = 0; j < n; ++j) {
+        if (values[j] >= threshold) positions[count++] = static_cast<int>(j);
+    }
+    return count;
+}
+
+template <class T>
+T largest(const T* values, Size n) {
+    return n > 0 ? std::max(T(0), *std::max_element(values, values + n)) : T(0);
+}
+
+template <class T>
+void add_row(const RowUpdate<T>& u) {
+    for (Size c = 0; c < u.n_columns; ++c) {
+        for (Size j = 0; j < u.n; ++j) u.scores[u.columns[c] * u.ld + j] += u.factors[c] * u.row[j];
+    }
+}
+
 }  // namespace
 
 // DGI11 A.1, twice the gain. A singular pair whose gradient is not orthogonal to the null
@@ -156,13 +221,24 @@ const Table& scalar_table() {
                              axpy<double>,
                              dot,
                              rotate,
+                             subtract_product,
                              gradient,
                              box_violation,
                              raise_violations,
                              box_gain,
                              simplex_bounds,
                              pair_gain<float>,
-                             pair_gain<double>};
+                             pair_gain<double>,
+                             scan_box<float>,
+                             scan_box<double>,
+                             scan_simplex<float>,
+                             scan_simplex<double>,
+                             collect<float>,
+                             collect<double>,
+                             largest<float>,
+                             largest<double>,
+                             add_row<float>,
+                             add_row<double>};
     return table;
 }
 

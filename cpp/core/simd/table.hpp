@@ -52,6 +52,44 @@ struct BoxBlock {
     Size n;
 };
 
+// The gradient of one margin component over the examples of a class: target - value u[column] - share of a score that
+// all components of the class share (that of the class itself, or the mean).
+template <class T>
+struct ScanTerm {
+    T target, value, share;
+    Size column;  // offset of the score column from the first one
+};
+
+// All components of one class over a range of examples, and where the violation of each example goes.
+// Vectors are read and written beyond n: every array goes on for `overrun` values, whatever they are.
+template <class T>
+struct ScanGroup {
+    const ScanTerm<T>* terms;
+    Size n_terms;
+    const T* scores;
+    const T* shared;   // the shared score; null when there is none
+    const T* amounts;  // of component p at p * ld
+    Size ld;
+    const T* cap;    // an amount (box) or the sum (simplex) below it may rise
+    const T* sum;    // of the amounts; simplex only
+    const T* ridge;  // 1/(2 C_i) for the squared hinge, else null
+    T* violations;
+    Size n;
+};
+inline constexpr Size overrun = 16;
+
+// Columns that a row is added to: scores[columns[k] * ld + j] += factors[k] * row[j].
+template <class T>
+struct RowUpdate {
+    const T* row;
+    T* scores;
+    Size ld;
+    const int* columns;
+    const T* factors;
+    Size n_columns;
+    Size n;  // a multiple of 16
+};
+
 // Second-order gain of a pair (first variable fixed) over a block. DGI11 A.1
 struct GainBlock {
     BoxBlock box;
@@ -63,19 +101,29 @@ struct GainBlock {
     double first_curvature;
 };
 
+// Four columns of a product: out[c * ld + r] -= sum_k left[k * ld + r] * right[k * ld + c].
+struct Product {
+    const double* left;
+    const double* right;
+    double* out;
+    Size ld;
+    Size n_rows;
+    Size depth;
+};
+
 struct Table {
     const char* name;
     void (*tile_f32)(const Tile<float>&, const Evaluation&);
     void (*tile_f64)(const Tile<double>&, const Evaluation&);
-    // out[0..64) += sum_e values[e] * tile[positions[e]][0..64)
-    void (*accumulate_f32)(const float* tile, Size ld, const int* positions, const double* values, Size n, double* out);
-    void (*accumulate_f64)(const double* tile, Size ld, const int* positions, const double* values, Size n,
-                           double* out);
+    // out[0..64) += sum_e values[e] * rows[positions[e]][0..64)
+    void (*accumulate_f32)(const float* const* rows, const int* positions, const float* values, Size n, double* out);
+    void (*accumulate_f64)(const double* const* rows, const int* positions, const double* values, Size n, double* out);
     void (*axpy_f32)(double factor, const float* row, double* out, Size n);
     void (*axpy_f64)(double factor, const double* row, double* out, Size n);
     double (*dot)(const double* x, const double* y, Size n);
     // (x, y) <- (c x + s y, c y - s x)
     void (*rotate)(double c, double s, double* x, double* y, Size n);
+    void (*subtract_product)(const Product&);
     void (*gradient)(const GradientBlock&, double* out);
     double (*box_violation)(const BoxBlock&);  // the largest one, at least 0
     // top = max(top, violation), element by element
@@ -85,6 +133,18 @@ struct Table {
     void (*simplex_bounds)(const double* gradient, const double* amount, double* top, double* low, Size n);
     double (*pair_gain_f32)(const GainBlock&, const float* row);
     double (*pair_gain_f64)(const GainBlock&, const double* row);
+    // The KKT violation of every example of a group.
+    void (*scan_box_f32)(const ScanGroup<float>&);
+    void (*scan_box_f64)(const ScanGroup<double>&);
+    void (*scan_simplex_f32)(const ScanGroup<float>&);
+    void (*scan_simplex_f64)(const ScanGroup<double>&);
+    // The positions of values that are at least threshold, in order; how many.
+    Size (*collect_f32)(const float* values, Size n, float threshold, int* positions);
+    Size (*collect_f64)(const double* values, Size n, double threshold, int* positions);
+    float (*largest_f32)(const float* values, Size n);  // at least 0
+    double (*largest_f64)(const double* values, Size n);
+    void (*add_row_f32)(const RowUpdate<float>&);
+    void (*add_row_f64)(const RowUpdate<double>&);
 };
 
 const Table& scalar_table();
@@ -98,6 +158,9 @@ inline double box_violation_of(double g, double a, double cap) {
     const double fall = a > 0 && g < 0 ? -g : 0.0;
     return rise > fall ? rise : fall;
 }
+
+// A sum of amounts from this share of the cap on leaves no slack: what is missing is rounding.
+inline constexpr double full_share = 1.0 - 1e-12;
 
 double pair_gain_of(const GainBlock& block, Size j, double kernel_value);
 

@@ -114,41 +114,51 @@ inline Vec<double> load_as_double(const float* p) {
     return __builtin_convertvector(half, Vec<double>);
 }
 
-// sum[0..width) += sum_e values[e] * tile[positions[e]][0..width), the sums held in eight registers.
-template <class T>
-inline void accumulate_strip(const T* tile, Size ld, const int* positions, const double* values, Size n, T* sum) {
-    constexpr int lanes = Vector<T>::lanes, registers = 8;
-    Vec<T> held[registers];
-    for (int r = 0; r < registers; ++r) held[r] = load(sum + r * lanes);
+// R registers of sum_e values[e] * rows[positions[e]], from a column on.
+template <class T, int R>
+inline void sum_rows(const T* const* rows, Size column, const int* positions, const T* values, Size n, Vec<T>* held) {
     for (Size e = 0; e < n; ++e) {
-        const T* row = tile + positions[e] * ld;
-        const Vec<T> value = broadcast(static_cast<T>(values[e]));
-        for (int r = 0; r < registers; ++r) held[r] = held[r] + value * load(row + r * lanes);
+        const T* row = rows[positions[e]] + column;
+        const Vec<T> value = broadcast(values[e]);
+        for (int r = 0; r < R; ++r) held[r] = held[r] + value * load(row + r * Vector<T>::lanes);
     }
-    for (int r = 0; r < registers; ++r) store(sum + r * lanes, held[r]);
 }
 
+// As many registers as a panel needs, but no more than eight at once.
 template <class T>
-inline constexpr Size strip_width = 8 * Vector<T>::lanes < panel_width ? 8 * Vector<T>::lanes : panel_width;
+inline constexpr int panel_registers =
+    panel_width / Vector<T>::lanes < 8 ? static_cast<int>(panel_width / Vector<T>::lanes) : 8;
+
+inline void add_widened(double* out, Vec<float> sum) {
+    alignas(vector_bytes) float values[Vector<float>::lanes];
+    store(values, sum);
+    for (int half = 0; half < 2; ++half) {
+        double* place = out + half * Vector<double>::lanes;
+        store(place, load(place) + load_as_double(values + half * Vector<double>::lanes));
+    }
+}
 
 // Sums up to 32 terms in float32 before adding them in float64: longer float sums lose digits.
-void accumulate_f32(const float* tile, Size ld, const int* positions, const double* values, Size n, double* out) {
-    constexpr Size terms = 32, padded = 8 * Vector<float>::lanes > panel_width ? 8 * Vector<float>::lanes : panel_width;
+void accumulate_f32(const float* const* rows, const int* positions, const float* values, Size n, double* out) {
+    constexpr Size terms = 32;
+    constexpr int registers = panel_registers<float>, lanes = Vector<float>::lanes;
     for (Size begin = 0; begin < n; begin += terms) {
         const Size count = begin + terms < n ? terms : n - begin;
-        alignas(64) float sum[padded] = {};
-        for (Size strip = 0; strip < panel_width; strip += strip_width<float>) {
-            accumulate_strip<float>(tile + strip, ld, positions + begin, values + begin, count, sum + strip);
-        }
-        for (Size j = 0; j < panel_width; j += Vector<double>::lanes) {
-            store(out + j, load(out + j) + load_as_double(sum + j));
+        for (Size strip = 0; strip < panel_width; strip += registers * lanes) {
+            Vec<float> held[registers] = {};
+            sum_rows<float, registers>(rows, strip, positions + begin, values + begin, count, held);
+            for (int r = 0; r < registers; ++r) add_widened(out + strip + r * lanes, held[r]);
         }
     }
 }
 
-void accumulate_f64(const double* tile, Size ld, const int* positions, const double* values, Size n, double* out) {
-    for (Size strip = 0; strip < panel_width; strip += strip_width<double>) {
-        accumulate_strip<double>(tile + strip, ld, positions, values, n, out + strip);
+void accumulate_f64(const double* const* rows, const int* positions, const double* values, Size n, double* out) {
+    constexpr int registers = panel_registers<double>, lanes = Vector<double>::lanes;
+    for (Size strip = 0; strip < panel_width; strip += registers * lanes) {
+        Vec<double> held[registers];
+        for (int r = 0; r < registers; ++r) held[r] = load(out + strip + r * lanes);
+        sum_rows<double, registers>(rows, strip, positions, values, n, held);
+        for (int r = 0; r < registers; ++r) store(out + strip + r * lanes, held[r]);
     }
 }
 
@@ -162,37 +172,6 @@ void axpy(double factor, const T* row, double* out, Size n) {
         store(out + j + lanes, load(out + j + lanes) + f * load_as_double(row + j + lanes));
     }
     for (; j < n; ++j) out[j] += factor * static_cast<double>(row[j]);
-}
-
-// Four partial sums, added in a fixed order.
-double dot(const double* x, const double* y, Size n) {
-    constexpr Size lanes = Vector<double>::lanes;
-    Vec<double> sum[4] = {};
-    Size j = 0;
-    for (; j + 4 * lanes <= n; j += 4 * lanes) {
-        for (int u = 0; u < 4; ++u) sum[u] = sum[u] + load(x + j + u * lanes) * load(y + j + u * lanes);
-    }
-    const Vec<double> all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    double result = 0.0;
-    for (int i = 0; i < lanes; ++i) result += all[i];
-    for (; j < n; ++j) result += x[j] * y[j];
-    return result;
-}
-
-void rotate(double c, double s, double* x, double* y, Size n) {
-    constexpr Size lanes = Vector<double>::lanes;
-    const Vec<double> cosine = broadcast(c), sine = broadcast(s);
-    Size j = 0;
-    for (; j + lanes <= n; j += lanes) {
-        const Vec<double> a = load(x + j), b = load(y + j);
-        store(x + j, cosine * a + sine * b);
-        store(y + j, cosine * b - sine * a);
-    }
-    for (; j < n; ++j) {
-        const double a = x[j], b = y[j];
-        x[j] = c * a + s * b;
-        y[j] = c * b - s * a;
-    }
 }
 
 template <class Value, class Single>
@@ -306,6 +285,9 @@ double pair_gain(const GainBlock& b, const T* row) {
     return largest_over(b.box.n, vectored, [&](Size j) { return pair_gain_of(b, j, static_cast<double>(row[j])); });
 }
 
+#include "factor.inc"
+#include "scan.inc"
+
 }  // namespace
 
 const Table& MM_CONCAT(MULTIMARGIN_SIMD_TARGET, _table)() {
@@ -318,13 +300,24 @@ const Table& MM_CONCAT(MULTIMARGIN_SIMD_TARGET, _table)() {
                              axpy<double>,
                              dot,
                              rotate,
+                             subtract_product,
                              gradient,
                              box_violation,
                              raise_violations,
                              box_gain,
                              simplex_bounds,
                              pair_gain<float>,
-                             pair_gain<double>};
+                             pair_gain<double>,
+                             scan_box<float>,
+                             scan_box<double>,
+                             scan_simplex<float>,
+                             scan_simplex<double>,
+                             collect<float>,
+                             collect<double>,
+                             largest<float>,
+                             largest<double>,
+                             add_row<float>,
+                             add_row<double>};
     return table;
 }
 

@@ -1,0 +1,54 @@
+// What a solve costs: kernel rows, and where the time goes.
+#pragma once
+
+#include <chrono>
+
+#include "types.hpp"
+
+namespace multimargin {
+
+// Kernel rows asked for: computed, or found where they were kept.
+struct CacheCounters {
+    Index rows_computed = 0;
+    Index hits = 0;
+};
+
+struct Phases {
+    double kernel = 0.0;     // kernel values: tiles of the score passes, blocks, a stored matrix
+    double scores = 0.0;     // adding them up
+    double inner = 0.0;      // steps within blocks
+    double selection = 0.0;  // choosing and gathering rounds and blocks
+    double check = 0.0;      // the float64 look at all examples
+    Index rounds = 0;
+    Index blocks = 0;
+};
+
+class Stopwatch {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    double lap() {
+        const Clock::time_point now = Clock::now();
+        const double seconds = std::chrono::duration<double>(now - last_).count();
+        last_ = now;
+        return seconds;
+    }
+
+  private:
+    Clock::time_point last_ = Clock::now();
+};
+
+// Adds the time of its scope to a phase.
+class PhaseTimer {
+  public:
+    explicit PhaseTimer(double& phase) : phase_(phase) {}
+    PhaseTimer(const PhaseTimer&) = delete;
+    PhaseTimer& operator=(const PhaseTimer&) = delete;
+    ~PhaseTimer() { phase_ += watch_.lap(); }
+
+  private:
+    double& phase_;
+    Stopwatch watch_;
+};
+
+}  // namespace multimargin
