@@ -9,12 +9,13 @@ namespace {
 
 using simd::panel_width;
 
-constexpr Index steps_per_example = 40;    // a block that needs more is ill-conditioned ...
-constexpr double fair_share = 0.25;        // ... unless its steps bring it this far in each such turn
-constexpr Index most_free = 1500;          // of the active set: its factor costs the square of this per step
-constexpr Index most_free_at_entry = 400;  // of a block that goes back to where it came from
-constexpr double patience = 20.0;          // with an active set that started from few free variables
-constexpr double usual_faces = 20.0;       // steps that the active set takes where it is in its element
+constexpr Index steps_per_example = 40;     // a block that needs more is ill-conditioned ...
+constexpr double fair_share = 0.25;         // ... unless its steps bring it this far in each such turn
+constexpr Index most_free = 1500;           // of the active set: its factor costs the square of this per step
+constexpr Index most_free_at_entry = 400;   // of a block that goes back to where it came from
+constexpr double patience = 20.0;           // with an active set that started from few free variables
+constexpr double cost_worth_threads = 4e6;  // multiply-adds: below, waking a thread takes as long
+constexpr double usual_faces = 20.0;        // steps that the active set takes where it is in its element
 
 void add_row(double factor, const float* row, double* out, Index n) {
     simd::best_table().axpy_f32(factor, row, out, n);
@@ -231,7 +232,9 @@ void BlockSolver<T>::compute(Matrix<U>& matrix) {
     const auto prepared = columns->prepare(rows);
     const Index n = columns->size(), ld = matrix.ld;
     U* K = matrix.memory.data();
-    team_.run(columns->n_panels(), [&](Index panel) {
+    const double cost = 0.5 * static_cast<double>(n) * static_cast<double>(n) * problem_.source().cost();
+    ThreadTeam alone(1);
+    (cost < cost_worth_threads ? alone : team_).run(columns->n_panels(), [&](Index panel) {
         const Index first = panel * panel_width, last = std::min<Index>(first + panel_width, n);
         columns->fill_panel(*prepared, first, n - first, panel, K + first * ld + first, ld);
         for (Index i = last; i < n; ++i) {

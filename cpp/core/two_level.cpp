@@ -275,22 +275,30 @@ template <class T>
 bool TwoLevel<T>::merge(const Workspace& block, const AlignedVector<double>& before, std::span<const Index> positions) {
     Stopwatch watch;
     Workspace& active = round_->workspace;
-    round_->previous.clear();
-    for (Index b = 0; b < block.size(); ++b) {
-        const Index j = positions[unsigned_index(b)];
-        const double cap = block.cap()[b];
-        const Index n = block.n_components(b);
-        bool free = false;
-        for (Index p = 0; p < n; ++p) {
-            const double a = block.amounts(p)[b];
-            free = free || (a > 0.0 && a < cap);
-            if (a != before[unsigned_index(p * block.ld() + b)]) active.amounts(p)[j] = a;
+    const Index n = block.size(), ld = block.ld();
+    std::vector<char> inside(unsigned_index(n), 0), changed(unsigned_index(n), 0);
+    for (Index p = 0; p < machine_.max_components(); ++p) {
+        const double* a = block.amounts(p);
+        const double* old = before.data() + p * ld;
+        for (Index b = 0; b < n; ++b) {
+            if (a[b] > 0.0 && a[b] < block.cap()[b]) inside[unsigned_index(b)] = 1;
+            if (a[b] == old[b]) continue;
+            changed[unsigned_index(b)] = 1;
+            active.amounts(p)[positions[unsigned_index(b)]] = a[b];
         }
-        active.sum()[j] = block.sum()[b];
-        if (free) round_->previous.push_back(j);
     }
-    const Coefficients changes = changed_columns(problem_, block.members(), [&](Index b, Index p) {
-        return block.amounts(p)[b] - before[unsigned_index(p * block.ld() + b)];
+    round_->previous.clear();
+    std::vector<Index> moved, examples;
+    for (Index b = 0; b < n; ++b) {
+        if (inside[unsigned_index(b)] != 0) round_->previous.push_back(positions[unsigned_index(b)]);
+        if (changed[unsigned_index(b)] == 0) continue;
+        active.sum()[positions[unsigned_index(b)]] = block.sum()[b];
+        moved.push_back(b);
+        examples.push_back(block.example(b));
+    }
+    const Coefficients changes = changed_columns(problem_, examples, [&](Index k, Index p) {
+        const Index b = moved[unsigned_index(k)];
+        return block.amounts(p)[b] - before[unsigned_index(p * ld + b)];
     });
     state_.columns_current = false;
     tally_.phases.selection += watch.lap();
