@@ -20,9 +20,8 @@ constexpr double exact_share = 0.1;  // ... and of the active set, which is exac
 //    // so does a block
 constexpr double near_violation = 0.3;   // gradients above minus this are watched, relative to the largest target
 constexpr double most_kept_bytes = 2e8;  // of kernel rows of a round
-// In multiply-adds per value: below, computing a row is as fast as fetching it from memory ...
-constexpr double cost_worth_keeping = 32;
-constexpr double cost_worth_storing = 64;  // ... and the whole matrix is not worth its room
+// In multiply-adds per value: below, computing a row is as fast as fetching it from memory.
+constexpr double cost_worth_keeping = 64;
 
 double largest_target(const Machine& machine) {
     double largest = 0.0;
@@ -76,7 +75,7 @@ template <class T>
 void TwoLevel<T>::store_kernel() {
     const Index n = problem_.size();
     const double bytes = static_cast<double>(n) * static_cast<double>(n) * sizeof(T);
-    if (!one_block_ && problem_.source().cost() < cost_worth_storing) return;
+    if (!one_block_ && problem_.source().cost() < cost_worth_keeping) return;
     if (whole_ != nullptr || bytes > std::min(options_.cache_bytes, most_kept_bytes)) return;
     const PhaseTimer timer(tally_.phases.kernel);
     whole_ = std::make_unique<SquareKernel<T>>(problem_.source(), problem_.source_rows(members()),
