@@ -150,20 +150,29 @@ def test_ctrl_c_keeps(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
     assert_usable(clf, X, y)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_random_stops(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
-    """A signal at any moment leaves the old model or a usable new one."""
+    """A signal at any moment leaves the old model or a usable new one.
+
+    One that finds the interpreter within the callback of a weak reference is lost to everybody; then the fit ends.
+    """
     X, y = slow_data
     rng = np.random.default_rng(0)
     reference = SVC().fit(X[:200], y[:200])
+    raised = 0
     for _ in range(25):
         clf = SVC().fit(X[:200], y[:200])
-        clf.set_params(C=1e6, gamma=0.01, multi_class=rng.choice(["ww", "cs", "llw"]))
-        with pytest.raises(KeyboardInterrupt), ctrl_c_after(rng.uniform(0, 0.1)):
-            clf.fit(X, y)
+        clf.set_params(C=1e6, gamma=0.01, multi_class=rng.choice(["ww", "cs", "llw"]), max_time=20)
+        try:
+            with ctrl_c_after(rng.uniform(0, 0.1)):
+                clf.fit(X, y)
+        except KeyboardInterrupt:
+            raised += 1
         if clf.shape_fit_[0] == 200:
             np.testing.assert_array_equal(clf.dual_coef_, reference.dual_coef_)
         else:
             assert_usable(clf, X, y)
+    assert raised >= 22
 
 
 def test_stopped_fits_go_on() -> None:
