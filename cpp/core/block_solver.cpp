@@ -17,14 +17,6 @@ constexpr double patience = 20.0;           // with an active set that started f
 constexpr double cost_worth_threads = 4e6;  // multiply-adds: below, waking a thread takes as long
 constexpr double usual_faces = 20.0;        // steps that the active set takes where it is in its element
 
-void add_row(double factor, const float* row, double* out, Index n) {
-    simd::best_table().axpy_f32(factor, row, out, n);
-}
-
-void add_row(double factor, const double* row, double* out, Index n) {
-    simd::best_table().axpy_f64(factor, row, out, n);
-}
-
 }  // namespace
 
 template <class T>
@@ -42,21 +34,25 @@ BlockSolver<T>::BlockSolver(const Problem& problem, bool prefers_active_set, Mon
 template <class T>
 bool BlockSolver<T>::solve(Workspace& block, const BlockPlace<T>& place, double target, Index max_steps) {
     ++tally_.phases.blocks;
+    Stopwatch watch;
+    const double kernel_before = tally_.phases.kernel;
     block_ = &block;
     entry_ = flushed_ = block.all_amounts();
     entry_dual_ = tally_.dual;
     kernel_.filled = exact_.filled = false;
     const Index before = tally_.iterations;
     const double most = patience * cost_of_step() * static_cast<double>(steps_per_example * block.size());
-    if (prefers_active_set_ && count_free() <= most_free && by_active_set(place, target, max_steps, most)) return true;
-    return by_descent(place, target, max_steps - (tally_.iterations - before));
+    const bool solved =
+        (prefers_active_set_ && count_free() <= most_free && by_active_set(place, target, max_steps, most)) ||
+        by_descent(place, target, max_steps - (tally_.iterations - before));
+    tally_.phases.inner += watch.lap() - (tally_.phases.kernel - kernel_before);
+    return solved;
 }
 
 // Steps on whole examples, as long as they get anywhere and the active set would not be cheaper.
 template <class T>
 bool BlockSolver<T>::by_descent(const BlockPlace<T>& place, double target, Index max_steps) {
     if (!kernel_.filled) fill(kernel_, place);
-    const PhaseTimer timer(tally_.phases.inner);
     const Index size = block_->size();
     const Index begin = tally_.iterations;
     Index used = 0, next_judgement = steps_per_example * size;
@@ -101,7 +97,6 @@ bool BlockSolver<T>::switch_to_active_set(const BlockPlace<T>& place, double tar
 template <class T>
 bool BlockSolver<T>::by_active_set(const BlockPlace<T>& place, double target, Index max_steps, double max_cost) {
     Matrix<double>& kernel = exact_kernel(place);
-    const PhaseTimer timer(tally_.phases.inner);
     refresh_scores(kernel);
     const ActiveSet::Limits limits{target, most_free, max_steps, max_cost};
     const ActiveSetResult result = active_set_.solve(*block_, kernel.values, kernel.ld, limits, monitor_, tally_);

@@ -20,8 +20,8 @@ struct BlockPlace {
 
 // Steps on whole examples are cheap and suit most blocks; where they crawl (large C, smooth kernels) an active set in
 // float64 takes some ten steps, each of which costs the square of the number of free variables. A block starts with
-// steps and goes over to the active set when they have cost as much as that would: so neither choice can cost more
-// than twice the better one. Once the active set has won it is tried first. Costs are counted, never timed.
+// steps and goes over to the active set when they have cost as much as that probably would, and gives that up when it
+// costs far more. Once the active set has won it is tried first. Costs are counted, never timed.
 template <class T>
 class BlockSolver {
   public:

@@ -128,4 +128,12 @@ class DenseSource final : public KernelSource {
     std::vector<double> centre_;
 };
 
+// out += factor * row, summed in float64 whatever the row's type.
+inline void add_row(double factor, const float* row, double* out, Index n) {
+    simd::best_table().axpy_f32(factor, row, out, n);
+}
+inline void add_row(double factor, const double* row, double* out, Index n) {
+    simd::best_table().axpy_f64(factor, row, out, n);
+}
+
 }  // namespace multimargin

@@ -21,20 +21,6 @@ SweepResult SemiGreedy<T>::sweep(double target, Index max_steps, Monitor& monito
     return result;
 }
 
-template <class T>
-bool SemiGreedy<T>::run(double target, Index max_steps, Monitor& monitor, Tally& tally) {
-    Index left = max_steps;
-    while (scan() > target) {
-        if (left <= 0 || monitor.poll()) return false;
-        const SweepResult result = sweep(target, left, monitor);
-        left -= result.steps;
-        tally.iterations += result.steps;
-        tally.dual += result.gain;
-        if (!result.moved) return false;
-    }
-    return true;
-}
-
 template class SemiGreedy<float>;
 template class SemiGreedy<double>;
 

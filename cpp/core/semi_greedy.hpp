@@ -3,7 +3,6 @@
 
 #include "monitor.hpp"
 #include "steps.hpp"
-#include "tally.hpp"
 
 namespace multimargin {
 
@@ -29,9 +28,6 @@ class SemiGreedy {
     // Visits every example whose violation was above half of the largest at the last scan, in order, and solves
     // those that still are. One scan serves many steps, at little loss against choosing the worst each time.
     SweepResult sweep(double target, Index max_steps, Monitor& monitor);
-
-    // Sweeps until the largest violation is at most target (true) or the steps are used up. Keeps the account.
-    bool run(double target, Index max_steps, Monitor& monitor, Tally& tally);
 
     const ExampleSelection& worst() const { return worst_; }
     const ExampleSelector& selector() const { return selector_; }

@@ -7,18 +7,6 @@
 
 namespace multimargin {
 
-namespace {
-
-void add_row(double factor, const float* row, double* out, Index n) {
-    simd::best_table().axpy_f32(factor, row, out, n);
-}
-
-void add_row(double factor, const double* row, double* out, Index n) {
-    simd::best_table().axpy_f64(factor, row, out, n);
-}
-
-}  // namespace
-
 template <class T>
 Steps<T>::Steps(const Problem& problem)
     : problem_(problem),

@@ -31,6 +31,11 @@ double largest_target(const Machine& machine) {
     return largest;
 }
 
+template <class T>
+bool takes_whole(const Problem& problem) {
+    return std::is_same_v<T, double> && problem.size() <= large_block;
+}
+
 }  // namespace
 
 template <class T>
@@ -44,12 +49,9 @@ TwoLevel<T>::TwoLevel(const Problem& problem, FullState& state, const Options& o
       tally_(tally),
       team_(team),
       // The active set takes a small problem as a whole.
-      one_block_(std::is_same_v<T, double> && problem.size() <= large_block),
-      block_solver_(problem, prefers_active_set || one_block_, monitor, tally, team),
-      block_size_(machine_.sum_to_zero ? large_block : default_block) {
-    if (one_block_) block_size_ = problem.size();
-    one_block_ = problem.size() <= block_size_;
-}
+      block_size_(takes_whole<T>(problem) || machine_.sum_to_zero ? large_block : default_block),
+      one_block_(problem.size() <= block_size_),
+      block_solver_(problem, prefers_active_set || takes_whole<T>(problem), monitor, tally, team) {}
 
 template <class T>
 std::vector<Index> TwoLevel<T>::members() const {
@@ -322,7 +324,7 @@ bool TwoLevel<T>::update_rest(std::span<const Index> active, const AlignedVector
     });
     const PassExtras account{nullptr, &tally_.phases, &tally_.cache};
     if (whole_ != nullptr) {  // all examples at once; those of the round get their own scores back
-        if (!add_scores(*whole_->columns(), changes, state_.columns.data(), state_.ld, team_, &monitor_, account)) {
+        if (!add_scores(*whole_columns_, changes, state_.columns.data(), state_.ld, team_, &monitor_, account)) {
             return false;
         }
         scatter();

@@ -75,6 +75,7 @@ class TwoLevel final {
     Monitor& monitor_;
     Tally& tally_;
     ThreadTeam& team_;
+    Index block_size_;
     bool one_block_;  // that holds all examples
     BlockSolver<T> block_solver_;
     RawArray<T> rows_;                        // kernel rows of the round
@@ -82,7 +83,6 @@ class TwoLevel final {
     std::unique_ptr<KernelColumns<T>> whole_columns_;
     std::optional<Round> round_;          // while it runs
     Workspace* current_block_ = nullptr;  // while it is being solved
-    Index block_size_;
 };
 
 }  // namespace multimargin
