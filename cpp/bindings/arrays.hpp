@@ -39,6 +39,7 @@ NumpyArray<T> to_numpy(V&& values, std::initializer_list<std::size_t> shape) {
     return NumpyArray<T>(data, shape, owner);
 }
 
+void bind_binary(nb::module_& module);
 void bind_kernels(nb::module_& module);
 void bind_solver(nb::module_& module);
 

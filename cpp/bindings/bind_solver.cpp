@@ -2,6 +2,7 @@
 
 #include "arrays.hpp"
 #include "example_problem.hpp"
+#include "python_watcher.hpp"
 #include "solve.hpp"
 #include "store.hpp"
 #include "two_variables.hpp"
@@ -39,38 +40,6 @@ NumpyArray<double> scores_of(const Problem& problem, const FullState& state) {
     return to_numpy<double>(std::move(values), {n, d});
 }
 
-// Asks Python: pending signals first, then the caller's function. An exception ends the solve and is kept.
-class PythonWatcher final : public Watcher {
-  public:
-    PythonWatcher(nb::object function, const Problem& problem, const FullState& state)
-        : function_(std::move(function)), problem_(problem), state_(state) {}
-
-    Verdict watch(const Progress& progress, const std::function<void()>& synchronize) override {
-        const nb::gil_scoped_acquire gil;
-        try {
-            if (PyErr_CheckSignals() != 0) throw nb::python_error();
-            if (function_.is_none()) return Verdict::go_on;
-            const nb::object snapshot = nb::cpp_function([this, synchronize] {
-                synchronize();
-                return amounts_of(problem_, state_);
-            });
-            return nb::cast<bool>(function_(progress, snapshot)) ? Verdict::callback : Verdict::go_on;
-        } catch (nb::python_error& raised) {
-            error = nb::borrow(raised.value());
-            return Verdict::interrupted;
-        }
-    }
-
-    bool wants_detail() const override { return !function_.is_none(); }
-
-    nb::object error = nb::none();
-
-  private:
-    nb::object function_;
-    const Problem& problem_;
-    const FullState& state_;
-};
-
 void load_amounts(const Problem& problem, const Array2& amounts, FullState& state) {
     const std::size_t width = unsigned_index(problem.machine().max_components());
     const bool fits = static_cast<Index>(amounts.shape(0)) == problem.size() && amounts.shape(1) == width;
@@ -95,7 +64,7 @@ Result run_solve(const Store& store, const Machine& machine, Loss loss, const Ve
     const Problem problem(store.source, machine, loss, row_list, classes, span_of(C));
     FullState state(problem);
     if (!start.is_none()) load_amounts(problem, nb::cast<Array2>(start), state);
-    PythonWatcher watcher(watch, problem, state);
+    PythonWatcher watcher(watch, [&] { return nb::object(nb::cast(amounts_of(problem, state))); });
     Report report;
     {
         const nb::gil_scoped_release released;

@@ -42,4 +42,5 @@ NB_MODULE(_core, module) {
     module.def("allowed_threads", &allowed_threads, "Threads that OpenMP's settings allow.");
     multimargin::bindings::bind_kernels(module);
     multimargin::bindings::bind_solver(module);
+    multimargin::bindings::bind_binary(module);
 }

@@ -1,5 +1,6 @@
 #include "parallel.hpp"
 
+#include <chrono>
 #include <system_error>
 
 namespace multimargin {
@@ -55,7 +56,7 @@ void ThreadTeam::worker_loop() {
     }
 }
 
-void ThreadTeam::run(Index n_tasks, const Task& task) {
+void ThreadTeam::run(Index n_tasks, const Task& task, const std::function<void()>& meanwhile) {
     next_ = 0;
     failed_ = false;
     failure_ = nullptr;
@@ -74,7 +75,13 @@ void ThreadTeam::run(Index n_tasks, const Task& task) {
     take_tasks();
     if (together) {
         std::unique_lock lock(mutex_);
-        rest_.wait(lock, [&] { return busy_ == 0; });
+        const auto at_rest = [&] { return busy_ == 0; };
+        while (meanwhile && !rest_.wait_for(lock, std::chrono::milliseconds(20), at_rest)) {
+            lock.unlock();
+            meanwhile();
+            lock.lock();
+        }
+        rest_.wait(lock, at_rest);
     }
     if (failure_) std::rethrow_exception(failure_);
 }

@@ -189,6 +189,35 @@ void add_row(const RowUpdate<T>& u) {
     }
 }
 
+template <class T>
+PairChoice<T> choose_second(const PairScan<T>& s) {
+    PairChoice<T> choice{static_cast<T>(-pair_outside), 0};
+    T best = 0;
+    for (Size j = 0; j < s.n; ++j) {
+        const T score = s.scores[j] + s.outside_low[j];
+        choice.largest = std::max(choice.largest, score);
+        const T difference = std::max(score - s.first_score, T(0));
+        const T bend = s.first_curvature + s.diagonal[j] - 2 * s.row[j];
+        const T gain = difference * difference / std::max(bend, static_cast<T>(pair_curvature_floor));
+        if (gain > best) {
+            best = gain;
+            choice.second = j;
+        }
+    }
+    return choice;
+}
+
+template <class T>
+PairExtreme<T> update_pair(const PairUpdate<T>& u) {
+    PairExtreme<T> least{static_cast<T>(pair_outside), 0};
+    for (Size j = 0; j < u.n; ++j) {
+        u.scores[j] += u.factor * (u.first[j] - u.second[j]);
+        const T score = u.scores[j] + u.outside_up[j];
+        if (score < least.value) least = {score, j};
+    }
+    return least;
+}
+
 }  // namespace
 
 // DGI11 A.1, twice the gain. A singular pair whose gradient is not orthogonal to the null
@@ -238,7 +267,11 @@ const Table& scalar_table() {
                              largest<float>,
                              largest<double>,
                              add_row<float>,
-                             add_row<double>};
+                             add_row<double>,
+                             choose_second<float>,
+                             choose_second<double>,
+                             update_pair<float>,
+                             update_pair<double>};
     return table;
 }
 

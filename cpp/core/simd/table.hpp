@@ -111,6 +111,45 @@ struct Product {
     Size depth;
 };
 
+// The binary machine with a bias, IGEL: scores E = f - y of examples that may go up (beta_i may grow) or low. Arrays
+// are padded to a multiple of 32 with entries that belong to neither set.
+inline constexpr double pair_outside = 1e30;  // added to a score, it takes the example out of a set
+inline constexpr double pair_curvature_floor = 1e-12;
+
+template <class T>
+struct PairExtreme {
+    T value;
+    Size place;
+};
+
+// The second variable: of those that go down, the one with the largest gain together with the first.
+template <class T>
+struct PairScan {
+    const T* scores;
+    const T* outside_low;  // 0, or -pair_outside for those not in the set
+    const T* row;          // kernel values of the first variable
+    const T* diagonal;     // k_jj, with the squared hinge's ridge
+    T first_score;
+    T first_curvature;
+    Size n;
+};
+template <class T>
+struct PairChoice {
+    T largest;  // score in the low set
+    Size second;
+};
+
+// scores += factor (first - second); then the smallest score in the up set.
+template <class T>
+struct PairUpdate {
+    T* scores;
+    const T* first;
+    const T* second;
+    T factor;
+    const T* outside_up;  // 0, or pair_outside
+    Size n;
+};
+
 struct Table {
     const char* name;
     void (*tile_f32)(const Tile<float>&, const Evaluation&);
@@ -145,6 +184,10 @@ struct Table {
     double (*largest_f64)(const double* values, Size n);
     void (*add_row_f32)(const RowUpdate<float>&);
     void (*add_row_f64)(const RowUpdate<double>&);
+    PairChoice<float> (*choose_second_f32)(const PairScan<float>&);
+    PairChoice<double> (*choose_second_f64)(const PairScan<double>&);
+    PairExtreme<float> (*update_pair_f32)(const PairUpdate<float>&);
+    PairExtreme<double> (*update_pair_f64)(const PairUpdate<double>&);
 };
 
 const Table& scalar_table();

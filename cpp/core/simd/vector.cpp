@@ -49,6 +49,11 @@ inline Vec<T> term(Vec<T> x, Vec<T> z) {
     return maximum<T>(d, -d);
 }
 
+// As many registers as a panel needs, but no more than eight at once.
+template <class T>
+inline constexpr int panel_registers =
+    panel_width / Vector<T>::lanes < 8 ? static_cast<int>(panel_width / Vector<T>::lanes) : 8;
+
 // R rows against W vectors of columns; the accumulators stay in registers.
 template <class T, Form form, int R, int W, class Finisher>
 __attribute__((noinline)) void rows_against_strip(const Tile<T>& t, const Finisher& finish, Size first_row,
@@ -77,11 +82,17 @@ void tile_of(const Tile<T>& t, const Evaluation& e) {
     constexpr int width = MULTIMARGIN_SIMD_STRIP, height = MULTIMARGIN_SIMD_ROWS;
     constexpr Size step = width * Vector<T>::lanes;
     const Finish<T, transform> finish(e);
+    const Size paired = t.n_rows / 2 * 2;
     for (Size strip = 0; strip < panel_width; strip += step) {
         Size r = 0;
-        for (; r + height <= t.n_rows; r += height) rows_against_strip<T, form, height, width>(t, finish, r, strip);
-        for (; r + 2 <= t.n_rows; r += 2) rows_against_strip<T, form, 2, width>(t, finish, r, strip);
-        for (; r < t.n_rows; ++r) rows_against_strip<T, form, 1, width>(t, finish, r, strip);
+        for (; r + height <= paired; r += height) rows_against_strip<T, form, height, width>(t, finish, r, strip);
+        for (; r < paired; r += 2) rows_against_strip<T, form, 2, width>(t, finish, r, strip);
+    }
+    if (paired == t.n_rows) return;
+    // A last row alone: as many columns at once as registers hold, else every addition would wait for the last one.
+    constexpr int wide = panel_registers<T>;
+    for (Size strip = 0; strip < panel_width; strip += wide * Vector<T>::lanes) {
+        rows_against_strip<T, form, 1, wide>(t, finish, paired, strip);
     }
 }
 
@@ -123,11 +134,6 @@ inline void sum_rows(const T* const* rows, Size column, const int* positions, co
         for (int r = 0; r < R; ++r) held[r] = held[r] + value * load(row + r * Vector<T>::lanes);
     }
 }
-
-// As many registers as a panel needs, but no more than eight at once.
-template <class T>
-inline constexpr int panel_registers =
-    panel_width / Vector<T>::lanes < 8 ? static_cast<int>(panel_width / Vector<T>::lanes) : 8;
 
 inline void add_widened(double* out, Vec<float> sum) {
     alignas(vector_bytes) float values[Vector<float>::lanes];
@@ -286,6 +292,7 @@ double pair_gain(const GainBlock& b, const T* row) {
 }
 
 #include "factor.inc"
+#include "pairs.inc"
 #include "scan.inc"
 
 }  // namespace
@@ -317,7 +324,11 @@ const Table& MM_CONCAT(MULTIMARGIN_SIMD_TARGET, _table)() {
                              largest<float>,
                              largest<double>,
                              add_row<float>,
-                             add_row<double>};
+                             add_row<double>,
+                             choose_second<float>,
+                             choose_second<double>,
+                             update_pair<float>,
+                             update_pair<double>};
     return table;
 }
 

@@ -1,0 +1,43 @@
+// A solve watched from Python.
+#pragma once
+
+#include <functional>
+
+#include "arrays.hpp"
+#include "monitor.hpp"
+
+namespace multimargin::bindings {
+
+// Asks Python: pending signals first, then the caller's function. An exception ends the solve and is kept.
+class PythonWatcher final : public Watcher {
+  public:
+    // `state` returns what the caller's function gets when it asks for a snapshot.
+    PythonWatcher(nb::object function, std::function<nb::object()> state)
+        : function_(std::move(function)), state_(std::move(state)) {}
+
+    Verdict watch(const Progress& progress, const std::function<void()>& synchronize) override {
+        const nb::gil_scoped_acquire gil;
+        try {
+            if (PyErr_CheckSignals() != 0) throw nb::python_error();
+            if (function_.is_none()) return Verdict::go_on;
+            const nb::object snapshot = nb::cpp_function([this, synchronize] {
+                synchronize();
+                return state_();
+            });
+            return nb::cast<bool>(function_(progress, snapshot)) ? Verdict::callback : Verdict::go_on;
+        } catch (nb::python_error& raised) {
+            error = nb::borrow(raised.value());
+            return Verdict::interrupted;
+        }
+    }
+
+    bool wants_detail() const override { return !function_.is_none(); }
+
+    nb::object error = nb::none();
+
+  private:
+    nb::object function_;
+    std::function<nb::object()> state_;
+};
+
+}  // namespace multimargin::bindings

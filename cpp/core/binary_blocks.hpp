@@ -1,0 +1,60 @@
+// Blocks of variables of a large binary problem: rounds on the active examples, blocks within a round.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "binary_descent.hpp"
+#include "binary_problem.hpp"
+#include "cached_columns.hpp"
+#include "scores.hpp"
+#include "tally.hpp"
+
+namespace multimargin {
+
+template <class T>
+class BinaryBlocks {
+  public:
+    BinaryBlocks(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor,
+                 Tally& tally, ThreadTeam& team);
+
+    Outcome run(double target, Index limit);
+    // The state is always current; after an exact look the rounds start from it.
+    void scatter() {}
+    void reload() {}
+
+  private:
+    struct Member {
+        double score;
+        Index position;
+    };
+
+    Outcome round(double target, Index limit);
+    Outcome solve_block(double target, Index limit);
+    bool finish_round(std::span<const double> before);
+    BinaryInterval active_interval() const;
+    void choose_active(const BinaryInterval& interval);
+    void choose_block(const BinaryInterval& interval);
+    void keep_from_last_block(Index room);
+    void add_violators(const BinaryInterval& interval, Index room);
+    void take_first(std::vector<Member>& candidates, Index room, bool smallest);
+    Index block_size() const;
+    bool is_free(Index e) const;
+
+    const BinaryProblem& problem_;
+    BinaryState& state_;
+    const Options& options_;
+    Monitor& monitor_;
+    Tally& tally_;
+    ThreadTeam& team_;
+    std::vector<Index> active_;              // examples, ascending
+    std::vector<char> in_block_;             // by position among the active
+    std::vector<Index> block_, last_block_;  // positions among the active
+    AlignedVector<double> scores_;           // of the active
+    std::unique_ptr<KernelColumns<T>> columns_;
+    RawArray<T> kept_rows_;
+    BinaryDescent<T> descent_;
+    Index counted_ = 0;
+};
+
+}  // namespace multimargin

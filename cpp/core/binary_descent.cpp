@@ -1,0 +1,125 @@
+#include "binary_descent.hpp"
+
+#include <algorithm>
+
+namespace multimargin {
+
+namespace {
+
+auto choose_second(const simd::Table& table, const simd::PairScan<float>& scan) {
+    return table.choose_second_f32(scan);
+}
+auto choose_second(const simd::Table& table, const simd::PairScan<double>& scan) {
+    return table.choose_second_f64(scan);
+}
+auto update_pair(const simd::Table& table, const simd::PairUpdate<float>& update) {
+    return table.update_pair_f32(update);
+}
+auto update_pair(const simd::Table& table, const simd::PairUpdate<double>& update) {
+    return table.update_pair_f64(update);
+}
+
+}  // namespace
+
+template <class T>
+void BinaryDescent<T>::load(const BinaryProblem& problem, std::span<const Index> examples,
+                            std::span<const double> amounts, std::span<const double> scores) {
+    n_ = static_cast<Index>(examples.size());
+    padded_ = round_up(n_, simd::panel_width);
+    const std::size_t n = unsigned_index(n_), padded = unsigned_index(padded_);
+    amounts_.resize(n);
+    caps_.resize(n);
+    ridges_.resize(n);
+    diagonals_.resize(n);
+    scores_.assign(padded, T(0));
+    bends_.assign(padded, T(1));
+    outside_up_.assign(padded, static_cast<T>(simd::pair_outside));
+    outside_low_.assign(padded, static_cast<T>(-simd::pair_outside));
+    n_positive_ = 0;
+    for (std::size_t k = 0; k < n; ++k) {
+        const Index e = examples[k];
+        n_positive_ += e < problem.n_positive() ? 1 : 0;
+        amounts_[k] = amounts[unsigned_index(e)];
+        scores_[k] = static_cast<T>(scores[unsigned_index(e)]);
+        caps_[k] = problem.cap(e);
+        ridges_[k] = problem.ridge(e);
+        diagonals_[k] = problem.diagonal(e);
+        bends_[k] = static_cast<T>(diagonals_[k]);
+        mark(static_cast<Index>(k));
+    }
+    violation_ = infinity;
+    gain_ = 0.0;
+    steps_ = 0;
+}
+
+template <class T>
+void BinaryDescent<T>::mark(Index k) {
+    const std::size_t i = unsigned_index(k);
+    const bool above = amounts_[i] > 0.0, below = amounts_[i] < caps_[i];
+    const bool positive = k < n_positive_;
+    outside_up_[i] = (positive ? below : above) ? T(0) : static_cast<T>(simd::pair_outside);
+    outside_low_[i] = (positive ? above : below) ? T(0) : static_cast<T>(-simd::pair_outside);
+}
+
+// beta of the first grows and that of the second falls by the same amount, as far as the dual gains and the box allows.
+template <class T>
+bool BinaryDescent<T>::step(Index first, Index second, double kernel_value) {
+    const std::size_t i = unsigned_index(first), j = unsigned_index(second);
+    const double difference = static_cast<double>(scores_[j]) - static_cast<double>(scores_[i]);
+    const double bend = std::max(simd::pair_curvature_floor, diagonals_[i] + diagonals_[j] - 2.0 * kernel_value);
+    const bool rises = first < n_positive_, falls = second < n_positive_;  // the variable, not beta
+    const double room_first = rises ? caps_[i] - amounts_[i] : amounts_[i];
+    const double room_second = falls ? amounts_[j] : caps_[j] - amounts_[j];
+    const double wanted = difference / bend;
+    const double moved = std::min({wanted, room_first, room_second});
+    const double before_first = amounts_[i], before_second = amounts_[j];
+    amounts_[i] = moved == room_first ? (rises ? caps_[i] : 0.0) : before_first + (rises ? moved : -moved);
+    amounts_[j] = moved == room_second ? (falls ? 0.0 : caps_[j]) : before_second + (falls ? -moved : moved);
+    if (amounts_[i] == before_first && amounts_[j] == before_second) return false;
+    gain_ += moved * (difference - 0.5 * bend * moved);
+    moved_ = moved;
+    scores_[i] += static_cast<T>(ridges_[i] * moved);
+    scores_[j] -= static_cast<T>(ridges_[j] * moved);
+    mark(first);
+    mark(second);
+    return true;
+}
+
+template <class T>
+template <class Rows>
+Outcome BinaryDescent<T>::run(Rows& rows, double target, Index max_steps, Monitor& monitor) {
+    const simd::Table& table = simd::best_table();
+    const T* any = scores_.data();
+    simd::PairExtreme<T> first =
+        update_pair(table, simd::PairUpdate<T>{scores_.data(), any, any, T(0), outside_up_.data(), padded_});
+    while (true) {
+        if (first.value >= static_cast<T>(simd::pair_outside) / 2) {  // nobody may rise
+            violation_ = 0.0;
+            return Outcome::satisfied;
+        }
+        const Index i = first.place;
+        const T* row_first = rows.row(i);
+        const simd::PairChoice<T> choice =
+            choose_second(table, simd::PairScan<T>{scores_.data(), outside_low_.data(), row_first, bends_.data(),
+                                                   scores_[unsigned_index(i)], bends_[unsigned_index(i)], padded_});
+        violation_ = std::max(0.0, static_cast<double>(choice.largest) - static_cast<double>(first.value));
+        if (violation_ <= target) return Outcome::satisfied;
+        if (steps_ >= max_steps) return Outcome::out_of_steps;
+        if (steps_ % steps_between_polls == 0 && monitor.poll()) return Outcome::stopped;
+        const Index j = choice.second;
+        const T* row_second = rows.row(j);
+        if (!step(i, j, static_cast<double>(row_first[j]))) return Outcome::stuck;
+        ++steps_;
+        first = update_pair(table, simd::PairUpdate<T>{scores_.data(), row_first, row_second, static_cast<T>(moved_),
+                                                       outside_up_.data(), padded_});
+    }
+}
+
+template class BinaryDescent<float>;
+template class BinaryDescent<double>;
+template Outcome BinaryDescent<float>::run(SlotRows<float>&, double, Index, Monitor&);
+template Outcome BinaryDescent<double>::run(SlotRows<double>&, double, Index, Monitor&);
+template Outcome BinaryDescent<float>::run(MatrixRows<float>&, double, Index, Monitor&);
+template Outcome BinaryDescent<double>::run(MatrixRows<double>&, double, Index, Monitor&);
+
+}  // namespace multimargin

@@ -1,0 +1,47 @@
+// Pairs of variables of the binary machine, on contiguous arrays in one precision. IGEL, algorithm "SMO"
+#pragma once
+
+#include <span>
+
+#include "binary_problem.hpp"
+#include "binary_rows.hpp"
+#include "descent.hpp"
+#include "monitor.hpp"
+
+namespace multimargin {
+
+// Some examples of a problem: their variables, scores, and who may rise or fall.
+template <class T>
+class BinaryDescent {
+  public:
+    // Takes the variables and scores that the state has for these examples.
+    void load(const BinaryProblem& problem, std::span<const Index> examples, std::span<const double> amounts,
+              std::span<const double> scores);
+
+    Index size() const { return n_; }
+    double amount(Index k) const { return amounts_[unsigned_index(k)]; }
+    double score(Index k) const { return static_cast<double>(scores_[unsigned_index(k)]); }
+    double violation() const { return violation_; }
+    Index steps() const { return steps_; }
+    // What the steps have added to the dual since load.
+    double gain() const { return gain_; }
+
+    // Steps until the violation is at most target; `steps` counts on from the last load.
+    template <class Rows>
+    Outcome run(Rows& rows, double target, Index max_steps, Monitor& monitor);
+
+  private:
+    void mark(Index k);
+    bool step(Index first, Index second, double kernel_value);
+
+    static constexpr Index steps_between_polls = 32;
+
+    Index n_ = 0, n_positive_ = 0, padded_ = 0;
+    AlignedVector<double> amounts_, caps_, ridges_, diagonals_;
+    AlignedVector<T> scores_, outside_up_, outside_low_, bends_;
+    double violation_ = infinity, gain_ = 0.0;
+    double moved_ = 0.0;  // what beta of the first gained and that of the second lost in the last step
+    Index steps_ = 0;
+};
+
+}  // namespace multimargin

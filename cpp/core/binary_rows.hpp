@@ -1,0 +1,55 @@
+// Kernel rows for pairs of variables: a whole matrix, or rows computed when first asked for.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernel_source.hpp"
+#include "phases.hpp"
+#include "types.hpp"
+
+namespace multimargin {
+
+// Row i of a matrix that lies row by row.
+template <class T>
+class MatrixRows {
+  public:
+    MatrixRows(const T* values, Index ld) : values_(values), ld_(ld) {}
+    const T* row(Index i) const { return values_ + i * ld_; }
+
+  private:
+    const T* values_;
+    Index ld_;
+};
+
+// Rows over the columns of one problem. Looked up by position, without a hash: a step takes less time than that would.
+template <class T>
+class SlotRows {
+  public:
+    // Holds at least two rows, whatever the budget.
+    SlotRows(const KernelSource& source, std::span<const Index> rows, double budget_bytes, CacheCounters& counters);
+
+    // k(example, all examples); valid until two other rows were asked for.
+    const T* row(Index example);
+
+  private:
+    Index slot_for(Index example);
+    T* place(Index slot) { return chunks_[unsigned_index(slot / chunk_rows)].data() + slot % chunk_rows * width_; }
+
+    static constexpr Index chunk_rows = 32;
+
+    std::span<const Index> source_rows_;
+    std::unique_ptr<KernelColumns<T>> columns_;
+    CacheCounters& counters_;
+    Index width_;
+    Index capacity_;
+    Index used_ = 0;
+    std::size_t clock_ = 0;
+    std::vector<int> slot_of_;           // by example; -1 when it is not here
+    std::vector<Index> example_in_;      // by slot
+    std::vector<std::size_t> last_use_;  // by slot
+    std::vector<RawArray<T>> chunks_;
+};
+
+}  // namespace multimargin

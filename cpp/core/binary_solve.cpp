@@ -1,0 +1,245 @@
+#include "binary_solve.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "binary_blocks.hpp"
+#include "binary_descent.hpp"
+
+namespace multimargin {
+
+namespace {
+
+// The descent aims below tol, so that the exact look finds tol met.
+constexpr double aim = 0.9;
+// So often may the exact look find more than the descent believed.
+constexpr int patience = 5;
+// Scores in float32 cannot tell smaller violations than this from rounding.
+constexpr double float32_tol = 5e-5;
+// Pairs of variables between two looks at the exact scores, per example: so long the rounding of the scores adds up.
+constexpr Index steps_per_example = 100;
+
+enum class Reached { yes, imprecise, stalled, out_of_steps, stopped };
+
+// All examples in one workspace, rows from a cache.
+template <class T>
+class OneLevel {
+  public:
+    OneLevel(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor, Tally& tally)
+        : problem_(problem),
+          state_(state),
+          monitor_(monitor),
+          tally_(tally),
+          all_(unsigned_index(problem.size())),
+          rows_(problem.source(), problem.rows(), options.cache_bytes, tally.cache) {
+        std::iota(all_.begin(), all_.end(), Index{0});
+        reload();
+    }
+
+    Outcome run(double target, Index limit) {
+        const Index allowed = limit < 0 ? std::numeric_limits<Index>::max() : std::max<Index>(0, limit - counted_);
+        const Index chunk = steps_per_example * problem_.size() + 1000;
+        const Index before = descent_.steps();
+        const Outcome outcome = descent_.run(rows_, target, before + std::min(chunk, allowed), monitor_);
+        counted_ += descent_.steps() - before;
+        tally_.iterations += descent_.steps() - before;
+        tally_.violation = descent_.violation();
+        return outcome == Outcome::out_of_steps && chunk <= allowed ? Outcome::near : outcome;
+    }
+
+    void scatter() {
+        for (Index e = 0; e < problem_.size(); ++e) {
+            state_.amounts[unsigned_index(e)] = descent_.amount(e);
+            state_.scores[unsigned_index(e)] = descent_.score(e);
+        }
+    }
+
+    void reload() { descent_.load(problem_, all_, state_.amounts, state_.scores); }
+
+  private:
+    const BinaryProblem& problem_;
+    BinaryState& state_;
+    Monitor& monitor_;
+    Tally& tally_;
+    std::vector<Index> all_;
+    SlotRows<T> rows_;
+    BinaryDescent<T> descent_;
+    Index counted_ = 0;
+};
+
+class BinarySolve {
+  public:
+    BinarySolve(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor,
+                ThreadTeam& team)
+        : problem_(problem), state_(state), options_(options), monitor_(monitor), team_(team) {}
+
+    BinaryReport run() {
+        const double begin = monitor_.seconds();
+        make_feasible(problem_, state_);
+        const StopReason reason = start() ? iterate() : monitor_.reason();
+        if (reason == StopReason::max_iter) look_at_all();
+        BinaryReport report = describe(reason);
+        report.seconds = monitor_.seconds() - begin;
+        return report;
+    }
+
+  private:
+    bool start() {
+        const bool zero = std::all_of(state_.amounts.begin(), state_.amounts.end(), [](double a) { return a == 0.0; });
+        if (!zero) return look_at_all();
+        for (Index e = 0; e < problem_.size(); ++e) state_.scores[unsigned_index(e)] = -problem_.sign(e);
+        state_.scores_current = true;
+        summary_ = summarize(problem_, state_);
+        return true;
+    }
+
+    StopReason iterate() {
+        Reached reached = Reached::imprecise;
+        const bool coarse = options_.precision == Precision::float64 ||
+                            (options_.precision == Precision::automatic &&
+                             (options_.tol < float32_tol || float32_too_coarse(problem_, state_, options_.tol)));
+        if (!coarse) reached = by_method<float>();
+        if (reached == Reached::imprecise) {
+            float64_rows_ = true;
+            reached = by_method<double>();
+        }
+        switch (reached) {
+            case Reached::yes: return StopReason::converged;
+            case Reached::out_of_steps: return StopReason::max_iter;
+            case Reached::stopped: return monitor_.reason();
+            default: return StopReason::stalled;
+        }
+    }
+
+    template <class T>
+    Reached by_method() {
+        if (problem_.size() <= binary_one_level_max) {
+            OneLevel<T> method(problem_, state_, options_, monitor_, tally_);
+            return reach(method);
+        }
+        BinaryBlocks<T> method(problem_, state_, options_, monitor_, tally_, team_);
+        return reach(method);
+    }
+
+    // Descends until the exact look confirms tol.
+    template <class Method>
+    Reached reach(Method& method) {
+        double best_seen = infinity;
+        int disappointments = 0;
+        while (true) {
+            const Outcome outcome = method.run(aim * options_.tol, options_.max_iter);
+            method.scatter();
+            state_.scores_current = false;
+            if (outcome == Outcome::stopped) return Reached::stopped;
+            if (outcome == Outcome::out_of_steps) return Reached::out_of_steps;
+            if (!look()) return Reached::stopped;
+            if (summary_.violation <= options_.tol) return Reached::yes;
+            const bool may_change = !float64_rows_ && options_.precision == Precision::automatic;
+            if (may_change && float32_too_coarse(problem_, state_, options_.tol)) return Reached::imprecise;
+            method.reload();
+            if (outcome == Outcome::near) continue;
+            if (may_change) return Reached::imprecise;
+            disappointments = summary_.violation < 0.5 * best_seen ? 0 : disappointments + 1;
+            best_seen = std::min(best_seen, summary_.violation);
+            if (disappointments > patience) return Reached::stalled;
+        }
+    }
+
+    // The scores anew in float64, where they can matter: see may_matter.
+    bool look() {
+        const PhaseTimer timer(tally_.phases.check);
+        std::vector<Index> examples;
+        const BinaryInterval interval = interval_of(problem_, state_);
+        const double margin = 10.0 * options_.tol + 1e-6 * coefficient_mass(state_) * largest_diagonal();
+        for (Index e = 0; e < problem_.size(); ++e) {
+            if (may_matter(e, interval, margin)) examples.push_back(e);
+        }
+        return look_at(examples);
+    }
+
+    // An example without a coefficient that lies well inside its half space neither violates nor is charged; the
+    // scores it was given are known to ten times better than the margin that is asked for here.
+    bool may_matter(Index e, const BinaryInterval& interval, double margin) const {
+        const double score = state_.scores[unsigned_index(e)];
+        if (state_.amounts[unsigned_index(e)] > 0.0) return true;
+        return problem_.sign(e) > 0.0 ? score < std::max(interval.largest_low, interval.lowest_up) + margin
+                                      : score > std::min(interval.lowest_up, interval.largest_low) - margin;
+    }
+
+    double largest_diagonal() const {
+        double largest = 0.0;
+        for (Index e = 0; e < problem_.size(); ++e) largest = std::max(largest, problem_.diagonal(e));
+        return largest;
+    }
+
+    bool look_at_all() {
+        std::vector<Index> all(unsigned_index(problem_.size()));
+        std::iota(all.begin(), all.end(), Index{0});
+        return look_at(all);
+    }
+
+    bool look_at(std::span<const Index> examples) {
+        if (!refresh_scores(problem_, state_, examples, team_, monitor_)) return false;
+        state_.scores_current = true;
+        summary_ = summarize(problem_, state_);
+        tally_.violation = summary_.violation;
+        return true;
+    }
+
+    // After a stop: exact scores for some free support vectors, which is all that the bias needs.
+    void find_bias() {
+        constexpr std::size_t enough = 64;
+        std::vector<Index> chosen;
+        for (Index e = 0; e < problem_.size() && chosen.size() < enough; ++e) {
+            const double a = state_.amounts[unsigned_index(e)];
+            if (a > 0.0 && a < problem_.cap(e)) chosen.push_back(e);
+        }
+        if (chosen.empty()) return;
+        Monitor unwatched(nullptr, infinity);
+        ThreadTeam alone(1);
+        refresh_scores(problem_, state_, chosen, alone, unwatched);
+        double sum = 0.0;
+        for (const Index e : chosen) sum += state_.scores[unsigned_index(e)];
+        summary_.bias = -sum / static_cast<double>(chosen.size());
+    }
+
+    BinaryReport describe(StopReason reason) {
+        if (!state_.scores_current) {
+            summary_ = summarize(problem_, state_);
+            find_bias();
+        }
+        BinaryReport r;
+        const bool met = state_.scores_current && summary_.violation <= options_.tol;
+        r.stop_reason = met && reason == StopReason::max_iter ? StopReason::converged : reason;
+        r.iterations = tally_.iterations;
+        r.violation = summary_.violation;
+        r.dual = summary_.dual;
+        r.primal = state_.scores_current ? summary_.primal : infinity;
+        r.n_support = summary_.n_support;
+        r.kernel_rows = tally_.cache.rows_computed;
+        r.cache_hits = tally_.cache.hits;
+        r.verified = state_.scores_current;
+        r.float64_rows = float64_rows_;
+        r.phases = tally_.phases;
+        r.bias = summary_.bias;
+        return r;
+    }
+
+    const BinaryProblem& problem_;
+    BinaryState& state_;
+    const Options& options_;
+    Monitor& monitor_;
+    ThreadTeam& team_;
+    Tally tally_;
+    BinarySummary summary_;
+    bool float64_rows_ = false;
+};
+
+}  // namespace
+
+BinaryReport solve_binary(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor,
+                          ThreadTeam& team) {
+    return BinarySolve(problem, state, options, monitor, team).run();
+}
+
+}  // namespace multimargin

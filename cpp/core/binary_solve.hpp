@@ -1,0 +1,22 @@
+// The whole solve of one binary problem: pairs or blocks, a float64 look, more where that finds a violation.
+#pragma once
+
+#include "binary_problem.hpp"
+#include "solve.hpp"
+#include "tally.hpp"
+
+namespace multimargin {
+
+struct BinaryReport : Report {
+    double bias = 0.0;
+};
+
+// Beyond this many examples blocks of variables beat single pairs.
+inline constexpr Index binary_one_level_max = 4096;
+
+// Starts from the state (made feasible first) and leaves the solution in it. Other threads than the monitor's own may
+// call this, each with its own problem and team.
+BinaryReport solve_binary(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor,
+                          ThreadTeam& team);
+
+}  // namespace multimargin
