@@ -33,6 +33,7 @@ LONG_FUNCTIONS = {
 LAYERS = (
     "_core",
     "machines",
+    "voting",
     "coupling",
     "resources",
     "kernels",
