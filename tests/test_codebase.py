@@ -34,6 +34,8 @@ LAYERS = (
     "_core",
     "machines",
     "voting",
+    "pairwise",
+    "calibration",
     "coupling",
     "resources",
     "kernels",
