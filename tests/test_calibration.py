@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.isotonic import IsotonicRegression
+from threadpoolctl import threadpool_limits
 
 from multimargin import SVC
 from multimargin.calibration import (
@@ -114,6 +115,17 @@ def test_sigmoid_of_two_distinct_scores_meets_the_targets() -> None:
 def test_sigmoid_does_not_overflow() -> None:
     found = Sigmoid(1.0, 0.0)(np.array([-1e9, 0.0, 1e9]))  # a warning would be an error
     np.testing.assert_array_equal(found, [0.0, 0.5, 1.0])
+
+
+def test_sigmoid_has_the_same_bits_for_any_number_of_threads() -> None:
+    rng = np.random.default_rng(0)
+    positive = rng.uniform(size=100_003) < 0.3
+    scores = rng.normal(size=len(positive)) + positive
+    found = set()
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads):
+            found.add(fit_sigmoid(scores, positive, np.ones(len(positive))))
+    assert len(found) == 1
 
 
 @given(case=binary_scores())

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from multimargin.pairwise import MAX_CHUNK, SMALLEST, couple_pairs
 
@@ -136,6 +137,15 @@ def test_a_row_does_not_depend_on_its_chunk() -> None:
     for row in (0, MAX_CHUNK - 1, MAX_CHUNK, 2 * MAX_CHUNK + 2):
         np.testing.assert_array_equal(p[row], couple_pairs(r[row : row + 1])[0])
     assert couple_pairs(r[:0]).shape == (0, 3)
+
+
+@pytest.mark.parametrize("n_classes", [10, 60])
+def test_same_bits_for_any_number_of_threads(n_classes: int) -> None:
+    r = np.random.default_rng(0).uniform(size=(50, n_classes * (n_classes - 1) // 2))
+    with threadpool_limits(1):
+        expected = couple_pairs(r)
+    with threadpool_limits(2):
+        np.testing.assert_array_equal(couple_pairs(r), expected)
 
 
 @pytest.mark.parametrize("n_pairs", [0, 2, 5])

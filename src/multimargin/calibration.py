@@ -74,16 +74,16 @@ def fit_sigmoid(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatAr
     n_positive, n_negative = weight[positive].sum(), weight[~positive].sum()
     target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
     share = weight / weight.sum()
-    mean_target = float(share @ target)
+    mean_target = _dot(share, target)
     constant = float(np.log(mean_target / (1 - mean_target)))
 
-    center = float(share @ scores)
-    scale = float(np.sqrt(share @ (scores - center) ** 2))
+    center = _dot(share, scores)
+    scale = float(np.sqrt(_dot(share, (scores - center) ** 2)))
     if scale <= 1e-14 * np.abs(scores).max():  # all scores are equal
         return Sigmoid(0.0, constant)
     standardised = (scores - center) / scale
     # The likelihood is concave: its slope at the best constant says on which side of 0 the best slope lies.
-    if share @ ((target - mean_target) * standardised) <= 0:
+    if _dot(share, (target - mean_target) * standardised) <= 0:
         return Sigmoid(0.0, constant)
     slope, offset = _maximize_likelihood(standardised, target, share, constant)
     slope = max(slope, 0.0) / scale
@@ -102,10 +102,10 @@ def _maximize_likelihood(x: FloatArray, target: FloatArray, share: FloatArray, o
     loss, probability = _cross_entropy(np.full(len(x), offset), target, share)
     for _ in range(MAX_NEWTON):
         residual = share * (probability - target)
-        g_slope, g_offset = float(residual @ x), float(residual.sum())
+        g_slope, g_offset = _dot(residual, x), float(residual.sum())
         curvature = share * probability * (1 - probability)
-        h_slope, h_offset = float(curvature @ (x * x)) + ridge, float(curvature.sum()) + ridge
-        h_both = float(curvature @ x)
+        h_slope, h_offset = _dot(curvature, x * x) + ridge, float(curvature.sum()) + ridge
+        h_both = _dot(curvature, x)
         determinant = h_slope * h_offset - h_both * h_both
         d_slope = (h_both * g_offset - h_offset * g_slope) / determinant
         d_offset = (h_both * g_slope - h_slope * g_offset) / determinant
@@ -128,7 +128,12 @@ def _cross_entropy(logit: FloatArray, target: FloatArray, share: FloatArray) -> 
     """Return the loss and the probabilities; exp sees negative numbers only, so that nothing overflows (LLW07)."""
     small = np.exp(-np.abs(logit))
     loss = np.maximum(logit, 0) - target * logit + np.log1p(small)
-    return float(share @ loss), np.where(logit >= 0, 1.0, small) / (1 + small)
+    return _dot(share, loss), np.where(logit >= 0, 1.0, small) / (1 + small)
+
+
+def _dot(a: FloatArray, b: FloatArray) -> float:
+    """Sum in an order that does not depend on the number of threads; that of a @ b does."""
+    return float((a * b).sum())
 
 
 def fit_isotonic(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray) -> Isotonic:
