@@ -33,6 +33,9 @@ LONG_FUNCTIONS = {
 LAYERS = (
     "_core",
     "machines",
+    "voting",
+    "pairwise",
+    "calibration",
     "coupling",
     "resources",
     "kernels",

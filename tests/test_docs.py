@@ -16,7 +16,7 @@ from multimargin import MACHINES
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md")) + [page for page in (ROOT / "README.md",) if page.exists()]
-KEYS = ("DGI11", "HL02", "KCSL04", "WWDOC", "IGEL", "DGI16")
+KEYS = ("DGI11", "HL02", "KCSL04", "WWDOC", "IGEL", "DGI16", "PLATT99", "LLW07", "WLW04")
 
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
