@@ -63,7 +63,11 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"multi_class": "www"}, ValueError, r"multi_class='www' is not a machine; choose one of \['adm'"),
     ({"multi_class": "ovo"}, ValueError, r"multi_class='ovo' is not available yet; choose one of"),
     ({"multi_class": 3}, ValueError, r"multi_class=3 is not a machine"),
-    ({"bias": "exact"}, ValueError, r"bias='exact' is not available yet; choose 'none' or 'regularized'"),
+    (
+        {"bias": "free"},
+        ValueError,
+        r"bias='free' is not allowed; choose one of 'auto', 'none', 'regularized', 'exact'",
+    ),
     (
         {"bias": "some"},
         ValueError,

@@ -50,6 +50,18 @@ void load_amounts(const Problem& problem, const Array2& amounts, FullState& stat
     }
 }
 
+// The mean that a projection takes off is in the scores already: its own column stays 0.
+void load_scores(const Problem& problem, const Array2& scores, FullState& state) {
+    const std::size_t d = unsigned_index(problem.machine().n_classes);
+    const bool fits = static_cast<Index>(scores.shape(0)) == problem.size() && scores.shape(1) == d;
+    if (!fits) throw nb::value_error("the scores need one row per example and one column per class");
+    for (Index e = 0; e < problem.size(); ++e) {
+        const double* row = scores.data() + unsigned_index(problem.given_position(e)) * d;
+        for (std::size_t c = 0; c < d; ++c) state.columns[c * unsigned_index(state.ld) + unsigned_index(e)] = row[c];
+    }
+    state.columns_given = true;
+}
+
 struct Result {
     nb::object amounts;
     nb::object scores;
@@ -59,11 +71,12 @@ struct Result {
 
 Result run_solve(const Store& store, const Machine& machine, Loss loss, const Vector1<std::int64_t>& rows,
                  const Vector1<std::int64_t>& y, const Array1& C, const Options& options, const nb::object& start,
-                 const nb::object& watch) {
+                 const nb::object& start_scores, const nb::object& watch) {
     const std::vector<Index> row_list = indices_of(rows), classes = indices_of(y);
     const Problem problem(store.source, machine, loss, row_list, classes, span_of(C));
     FullState state(problem);
     if (!start.is_none()) load_amounts(problem, nb::cast<Array2>(start), state);
+    if (!start_scores.is_none()) load_scores(problem, nb::cast<Array2>(start_scores), state);
     PythonWatcher watcher(watch, [&] { return nb::object(nb::cast(amounts_of(problem, state))); });
     Report report;
     {
@@ -222,7 +235,7 @@ void bind_solver(nb::module_& module) {
         .def_ro("report", &Result::report)
         .def_ro("error", &Result::error);
     module.def("solve", &run_solve, "store"_a, "machine"_a, "loss"_a, "rows"_a, "y"_a, "C"_a, "options"_a,
-               "start"_a.none(), "watch"_a.none());
+               "start"_a.none(), "start_scores"_a.none(), "watch"_a.none());
     module.def("violations", &violations, "bound"_a, "gradient"_a, "amounts"_a, "cap"_a, "n_components"_a);
     module.def("example_step", &example_step, "bound"_a, "gradient"_a, "a"_a, "private_square"_a, "weight"_a,
                "scalars"_a);

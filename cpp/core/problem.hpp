@@ -58,6 +58,7 @@ struct FullState {
     AlignedVector<double> amounts;
     AlignedVector<double> columns;
     bool columns_current = true;
+    bool columns_given = false;  // whoever starts the solve knows the scores of its amounts
 
     double& amount(Index p, Index e) { return amounts[unsigned_index(p * ld + e)]; }
     double amount(Index p, Index e) const { return amounts[unsigned_index(p * ld + e)]; }

@@ -65,7 +65,7 @@ class Solve {
         if (zero) {
             std::fill(state_.columns.begin(), state_.columns.end(), 0.0);
             state_.columns_current = true;
-        } else if (!refresh_columns(problem_, state_, team_, &monitor_)) {
+        } else if (!state_.columns_given && !refresh_columns(problem_, state_, team_, &monitor_)) {
             state_.columns_current = false;
             return false;
         }

@@ -138,6 +138,7 @@ def solve(
     C: NDArray[np.float64],
     options: Options,
     start: NDArray[np.float64] | None,
+    start_scores: NDArray[np.float64] | None,
     watch: Callable[[Progress, Callable[[], NDArray[np.float64]]], bool] | None,
 ) -> Result: ...
 def violations(

@@ -80,9 +80,7 @@ def _resolve_gamma(gamma: Any, data: TrainingSet) -> float:
 
 def resolve_bias(choice: Any) -> Bias:
     """Return the bias rule; "auto" means none, as in DGI11 section 3."""
-    if choice == "exact":
-        raise ValueError("bias='exact' is not available yet; choose 'none' or 'regularized'.")
-    check_choice("bias", choice, ("auto", "none", "regularized"))
+    check_choice("bias", choice, ("auto", *(bias.value for bias in Bias)))
     return Bias.NONE if choice == "auto" else Bias(choice)
 
 

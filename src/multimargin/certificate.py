@@ -84,16 +84,19 @@ class Objectives:
     violation: float
 
 
-def evaluate(problem: DualProblem, amounts: FloatArray, scores: FloatArray) -> Objectives:
+def evaluate(
+    problem: DualProblem, amounts: FloatArray, scores: FloatArray, bias: FloatArray | None = None
+) -> Objectives:
     r"""Return objectives and violation at a with scores F = K beta (both by example, in float64).
 
+    With an exact bias b the margins are those of F + b, and the dual is one only if the sums of beta are zero;
     dual :math:`\sum t a - \frac12 \sum_i \beta_i F_i - \text{penalty}(a)`,
-    primal :math:`\frac12 \sum_i \beta_i F_i + \sum_i C_i \,\text{loss}(t - m(F_i))`.
+    primal :math:`\frac12 \sum_i \beta_i F_i + \sum_i C_i \,\text{loss}(t - m(F_i + b))`.
     """
     data, machine = problem.data, problem.machine
     beta = coefficients(machine, amounts, data.y, problem.n_classes)
     norm = float(np.sum(beta * scores))
-    shortfall = np.where(problem.mask, problem.targets - margins(machine, scores, data.y), 0.0)
+    shortfall = _shortfall(problem, scores if bias is None else scores + bias)
     squared = problem.loss is Loss.SQUARED_HINGE
     simplex = machine.bound is Bound.SIMPLEX
     slack = np.maximum(shortfall, 0.0)
@@ -104,13 +107,28 @@ def evaluate(problem: DualProblem, amounts: FloatArray, scores: FloatArray) -> O
     linear = float(np.sum(problem.targets * amounts))
     used = amounts.sum(axis=1, keepdims=True) if simplex else amounts
     penalty = float(np.sum(used**2 / (4 * data.C[:, None]))) if squared else 0.0
-    gradient = shortfall - used / (2 * data.C[:, None]) if squared else shortfall
     stretch = _stretch_to_feasible(problem.targets, shortfall) if hard else 1.0
     return Objectives(
         primal=0.5 * stretch**2 * norm + charge,
         dual=linear - 0.5 * norm - penalty,
-        violation=violation(problem, gradient, amounts),
+        violation=violation(problem, _gradient(problem, amounts, shortfall), amounts),
     )
+
+
+def dual_gradient(problem: DualProblem, amounts: FloatArray, f: FloatArray) -> FloatArray:
+    """Return t - m(f), less the squared hinge's term, at scores f (with the bias), (n_examples, n_components)."""
+    return _gradient(problem, amounts, _shortfall(problem, f))
+
+
+def _shortfall(problem: DualProblem, f: FloatArray) -> FloatArray:
+    return np.where(problem.mask, problem.targets - margins(problem.machine, f, problem.data.y), 0.0)
+
+
+def _gradient(problem: DualProblem, amounts: FloatArray, shortfall: FloatArray) -> FloatArray:
+    if problem.loss is Loss.HINGE:
+        return shortfall
+    used = amounts.sum(axis=1, keepdims=True) if problem.machine.bound is Bound.SIMPLEX else amounts
+    return np.asarray(shortfall - used / (2 * problem.data.C[:, None]))
 
 
 def _stretch_to_feasible(targets: FloatArray, shortfall: FloatArray) -> float:
@@ -146,7 +164,7 @@ def certify(problem: DualProblem, solution: Solution, *, tol: float, solver: str
     primal = report.primal if np.isfinite(report.primal) else np.nan
     numbers = Objectives(primal, report.dual, report.violation)
     if state.scores is not None and np.isinf(problem.data.C).all():
-        numbers = evaluate(problem, state.amounts, state.scores)
+        numbers = evaluate(problem, state.amounts, state.scores, state.bias)
     return assemble(problem, numbers, report=report, tol=tol, solver=(solver, reason))
 
 

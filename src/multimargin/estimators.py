@@ -69,8 +69,9 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         Accepted for compatibility; nothing in the training is random.
     multi_class : str or Machine, default="ww"
         "ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr", "ova" (also "ovr", "crammer_singer") or your own.
-    bias : {"auto", "none", "regularized"}, default="auto"
-        "auto" is "none"; "regularized" adds b^2/2 to the objective (the kernel k + 1).
+    bias : {"auto", "none", "regularized", "exact"}, default="auto"
+        "auto" is "none"; "regularized" adds b^2/2 to the objective (the kernel k + 1); "exact" leaves b free, as
+        LIBSVM does, at two to three times the time of "none".
     loss : {"hinge", "squared_hinge"}, default="hinge"
     solver : {"auto", "two-level", "smo", "s2do", "whole-example", "semi-greedy"}, default="auto"
         "auto" is "two-level" wherever that applies, else "s2do"; the certificate says which and why.

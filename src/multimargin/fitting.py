@@ -12,8 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from multimargin import _validation as check
 from multimargin.certificate import Certificate, certify
+from multimargin.exact_bias import solve
 from multimargin.kernels import DataArray, KernelSpec
-from multimargin.machines import FloatArray, Machine, find_machine
+from multimargin.machines import Machine, find_machine
 from multimargin.model import KernelModel
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.progress import FitTask, progress_line
@@ -26,7 +27,7 @@ from multimargin.solver import (
     SolverOptions,
     SolverState,
     StopReason,
-    solve,
+    Watch,
 )
 from multimargin.training_set import TrainingSet
 
@@ -147,7 +148,7 @@ def run_fit(
         _show_end(show, solution, certificate, problem)
     if solution.error is not None and not isinstance(solution.error, KeyboardInterrupt):
         raise solution.error
-    attributes = make_attributes(problem, solution.state.amounts)
+    attributes = make_attributes(problem, solution.state)
     attributes |= {
         "certificate_": certificate,
         "n_iter_": np.array([max(1, solution.report.n_iter)], dtype=np.int32),
@@ -166,10 +167,10 @@ def _is_watched(params: dict[str, Any], task: FitTask) -> bool:
 
 def _watcher(
     params: dict[str, Any], problem: DualProblem, show: Callable[[Progress], None], task: FitTask
-) -> Callable[[Progress, Callable[[], FloatArray]], bool]:
+) -> Watch:
     on_progress = params["on_progress"]
 
-    def watch(progress: Progress, snapshot: Callable[[], FloatArray]) -> bool:
+    def watch(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
         show(progress)
         stop = on_progress is not None and bool(on_progress(progress))
         return task.moment(lambda: make_attributes(problem, snapshot())) or stop
@@ -196,9 +197,9 @@ def _show_end(
     )
 
 
-def make_attributes(problem: DualProblem, amounts: FloatArray) -> dict[str, Any]:
-    """Return the attributes that a model with these dual variables has; enough to predict."""
-    model = KernelModel.from_amounts(problem, amounts)
+def make_attributes(problem: DualProblem, state: SolverState) -> dict[str, Any]:
+    """Return the attributes that a model in this state has; enough to predict."""
+    model = KernelModel.from_amounts(problem, state.amounts, state.bias)
     binary = problem.n_classes == 2
     beta, intercept = model.beta, model.intercept
     return {

@@ -54,6 +54,10 @@ class ComponentTable:
         n = int(self.n_components[y])
         return self.class1[y, :n], self.value1[y, :n], self.class2[y, :n], self.value2[y, :n]
 
+    def margins(self, f: FloatArray) -> FloatArray:
+        """Return m_yp(f) of one vector of scores, shape (n_classes, n_components)."""
+        return self.value1 * f[self.class1] + self.value2 * f[np.maximum(self.class2, 0)]
+
     def dense(self) -> FloatArray:
         """Return nu as an array of shape (n_classes, n_components, n_classes): for small problems and tests."""
         n_classes, width = self.class1.shape

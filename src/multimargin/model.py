@@ -36,8 +36,8 @@ class KernelModel:
     kernel: KernelSpec
 
     @classmethod
-    def from_amounts(cls, problem: DualProblem, amounts: FloatArray) -> KernelModel:
-        """Return the model of dual variables a; an example without a coefficient is no support vector."""
+    def from_amounts(cls, problem: DualProblem, amounts: FloatArray, bias: FloatArray | None = None) -> KernelModel:
+        """Return the model of dual variables a and, for Bias.EXACT, b; no coefficient means no support vector."""
         data = problem.data
         beta = coefficients(problem.machine, amounts, data.y, problem.n_classes)
         used = np.flatnonzero((beta != 0).any(axis=1))
@@ -48,8 +48,7 @@ class KernelModel:
             support_vectors=data.X[rows],
             n_support=np.bincount(data.y[used], minlength=problem.n_classes).astype(np.int32),
             beta=np.ascontiguousarray(beta[used]),
-            # the regularised bias is the weight of the constant feature: HL02 (10)
-            intercept=beta.sum(axis=0) if problem.bias is Bias.REGULARIZED else np.zeros(problem.n_classes),
+            intercept=_intercept(problem, beta, bias),
             kernel=problem.kernel,
         )
 
@@ -60,3 +59,9 @@ class KernelModel:
             return np.tile(self.intercept, (len(X), 1))
         store = KernelStore(self.support_vectors, self.kernel)
         return store.scores(np.arange(n), self.beta, X, n_threads()) + self.intercept
+
+
+def _intercept(problem: DualProblem, beta: FloatArray, bias: FloatArray | None) -> FloatArray:
+    if problem.bias is Bias.REGULARIZED:  # the weight of the constant feature: HL02 (10)
+        return np.asarray(beta.sum(axis=0))
+    return np.zeros(problem.n_classes) if bias is None or problem.bias is Bias.NONE else bias.copy()

@@ -23,10 +23,15 @@ class Loss(Enum):
 
 
 class Bias(Enum):
-    """No bias (DGI11 section 3), or one that is regularised like the weights: the kernel k + 1 (HL02 (10))."""
+    """How f_c gets a constant b_c.
+
+    None (DGI11 section 3), one that is regularised like the weights: the kernel k + 1 (HL02 (10)), or a free one,
+    which adds the constraints sum_i beta_ic = 0 to the dual (WWDOC Problem 2).
+    """
 
     NONE = "none"
     REGULARIZED = "regularized"
+    EXACT = "exact"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +46,8 @@ class DualProblem:
         Without the bias; ``store`` adds what the bias rule asks for.
     loss : Loss
     bias : Bias
+    given_bias : ndarray of shape (n_classes,) or None
+        Constants b that the scores have already: targets become t - m(b).
     """
 
     data: TrainingSet
@@ -48,6 +55,7 @@ class DualProblem:
     kernel: KernelSpec
     loss: Loss = Loss.HINGE
     bias: Bias = Bias.NONE
+    given_bias: FloatArray | None = None
 
     @cached_property
     def store(self) -> KernelStore:
@@ -55,7 +63,7 @@ class DualProblem:
 
     @property
     def trained_kernel(self) -> KernelSpec:
-        return self.kernel.with_offset(1.0 if self.bias is Bias.REGULARIZED else 0.0)
+        return self.kernel.with_offset(self.kernel.offset + 1.0) if self.bias is Bias.REGULARIZED else self.kernel
 
     @property
     def n_examples(self) -> int:
@@ -81,7 +89,12 @@ class DualProblem:
     @property
     def targets(self) -> FloatArray:
         """Target margins, (n_examples, n_components), 0 where an example has no such component."""
-        return np.where(self.mask, self.machine.table(self.n_classes).target[self.data.y], 0.0)
+        return np.where(self.mask, self._target_table[self.data.y], 0.0)
+
+    @cached_property
+    def _target_table(self) -> FloatArray:
+        table = self.machine.table(self.n_classes)
+        return table.target if self.given_bias is None else table.target - table.margins(self.given_bias)
 
     @property
     def cap(self) -> FloatArray:
@@ -96,7 +109,7 @@ class DualProblem:
                 table.value1,
                 table.class2,
                 table.value2,
-                table.target,
+                self._target_table,
                 structure.private_value**2,
                 structure.weight,
             ],

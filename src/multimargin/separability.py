@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from multimargin.machines import FloatArray
-from multimargin.problem import DualProblem
+from multimargin.problem import Bias, DualProblem
 
 # Beyond this many examples a kernel without explicit features is judged on a sample: a part that cannot be
 # separated proves that the whole cannot.
@@ -48,11 +48,18 @@ def _features(problem: DualProblem) -> tuple[FloatArray, np.ndarray]:
     X = np.asarray(data.X[data.rows], dtype=np.float64)
     if problem.kernel.name == "linear":
         constant = np.full((len(X), 1), np.sqrt(problem.trained_kernel.offset))
-        return np.hstack([X, constant]), np.arange(len(X))
+        return _with_bias(problem, np.hstack([X, constant])), np.arange(len(X))
     chosen = np.random.default_rng(0).permutation(len(X))[:SAMPLE]
     values, vectors = np.linalg.eigh(problem.trained_kernel.gram(X[chosen], X[chosen]))
     kept = values > values.max() * 1e-12
-    return vectors[:, kept] * np.sqrt(values[kept]), chosen
+    return _with_bias(problem, vectors[:, kept] * np.sqrt(values[kept])), chosen
+
+
+def _with_bias(problem: DualProblem, features: FloatArray) -> FloatArray:
+    """The features and, for an exact bias, a constant one."""
+    if problem.bias is not Bias.EXACT:
+        return features
+    return np.hstack([features, np.ones((len(features), 1))])
 
 
 def _margins_exist(problem: DualProblem, features: FloatArray, examples: np.ndarray) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from multimargin import _core
 from multimargin.machines import FloatArray
-from multimargin.problem import DualProblem
+from multimargin.problem import Bias, DualProblem
 from multimargin.separability import refuse_if_inseparable
 
 
@@ -106,13 +106,16 @@ class SolverState:
     amounts : ndarray of shape (n_examples, n_components)
         The dual variables a.
     scores : ndarray of shape (n_examples, n_classes) or None
-        F, where it is known in float64.
+        F = K beta, where it is known in float64; a regularised bias is part of K, an exact one is not in F.
     n_classes : int
+    bias : ndarray of shape (n_classes,) or None
+        b, for an exact bias.
     """
 
     amounts: FloatArray
     scores: FloatArray | None
     n_classes: int
+    bias: FloatArray | None = None
 
 
 @dataclass(frozen=True)
@@ -141,8 +144,8 @@ class Solution:
     error: BaseException | None
 
 
-# Called about every 50 ms with the progress and a function that returns the current amounts; True stops.
-Watch = Callable[[Progress, Callable[[], FloatArray]], bool]
+# Called about every 50 ms with the progress and a function that returns the current state; True stops.
+Watch = Callable[[Progress, Callable[[], SolverState]], bool]
 
 
 def solve(
@@ -156,12 +159,14 @@ def solve(
     Solves   the dual of ``problem`` to a KKT violation of at most ``options.tol``.
     Given    a start that fits its examples and classes; it is made feasible first.
     Returns  a Solution whose state is feasible whatever ended the solve.
-    See      DGI11 Algorithm 1, cpp/core/solve.cpp.
+    See      DGI11 Algorithm 1, cpp/core/solve.cpp; exact_bias.py for the exact bias.
     """
+    if problem.bias is Bias.EXACT:
+        raise ValueError("The exact bias adds constraints that this solver does not know; use exact_bias.solve.")
     check_start(problem, start)
     if np.isinf(problem.data.C).any():
         refuse_if_inseparable(problem)
-    return _run_core(problem, options, start, watch)
+    return run_core(problem, options, None if start is None else replace(start, scores=None), watch)
 
 
 def check_start(problem: DualProblem, start: SolverState | None) -> None:
@@ -177,7 +182,8 @@ def check_start(problem: DualProblem, start: SolverState | None) -> None:
         )
 
 
-def _run_core(problem: DualProblem, options: SolverOptions, start: SolverState | None, watch: Watch | None) -> Solution:
+def run_core(problem: DualProblem, options: SolverOptions, start: SolverState | None, watch: Watch | None) -> Solution:
+    """Call the core on a problem and a start that were checked; scores of the start are believed and must be its own."""
     result = _core.solve(
         problem.store.core,
         problem.to_core(),
@@ -187,7 +193,8 @@ def _run_core(problem: DualProblem, options: SolverOptions, start: SolverState |
         problem.data.C,
         options.to_core(),
         None if start is None else np.ascontiguousarray(start.amounts),
-        None if watch is None else _adapt(watch),
+        None if start is None or start.scores is None else np.ascontiguousarray(start.scores),
+        None if watch is None else _adapt(watch, problem.n_classes),
     )
     report = _report(result.report)
     state = SolverState(result.amounts, result.scores if report.verified else None, problem.n_classes)
@@ -197,10 +204,10 @@ def _run_core(problem: DualProblem, options: SolverOptions, start: SolverState |
     return Solution(state, report, error)
 
 
-def _adapt(watch: Watch) -> Callable[[_core.Progress, Callable[[], FloatArray]], bool]:
+def _adapt(watch: Watch, n_classes: int) -> Callable[[_core.Progress, Callable[[], FloatArray]], bool]:
     def adapted(progress: _core.Progress, snapshot: Callable[[], FloatArray]) -> bool:
         moment = Progress(**{entry.name: getattr(progress, entry.name) for entry in fields(Progress)})
-        return bool(watch(moment, snapshot))
+        return bool(watch(moment, lambda: SolverState(snapshot(), None, n_classes)))
 
     return adapted
 

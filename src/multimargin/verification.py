@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from multimargin.balance import is_balanced
 from multimargin.certificate import Certificate, assemble, evaluate
 from multimargin.coupling import coefficients
 from multimargin.fitting import Recipe
 from multimargin.machines import Bound, FloatArray
 from multimargin.model import KernelModel
-from multimargin.problem import DualProblem
+from multimargin.problem import Bias, DualProblem
 from multimargin.recovery import recover_amounts
 from multimargin.resources import n_threads
 from multimargin.training_set import TrainingSet
@@ -49,8 +50,10 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     beta = np.zeros((len(data.X), problem.n_classes))
     beta[expansion.support] = expansion.beta
     scores = problem.store.scores(expansion.support.astype(np.int64), expansion.beta, data.X[data.rows], n_threads())
-    amounts = recover_amounts(problem, beta[data.rows], scores)
-    numbers = evaluate(problem, amounts, scores)
+    # The other rules' bias is in the coefficients already.
+    bias = expansion.intercept if recipe.bias is Bias.EXACT else np.zeros(problem.n_classes)
+    amounts = recover_amounts(problem, beta[data.rows], scores + bias)
+    numbers = evaluate(problem, amounts, scores, bias)
     if not _is_feasible(problem, amounts, beta[data.rows]):
         numbers = replace(numbers, violation=np.inf)  # gradients say nothing about a point outside the bounds
     return assemble(
@@ -64,6 +67,8 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
 
 # What rounding may leave between the coefficients and feasible dual variables, as a share of C_i or of sum_p a_ip.
 FEASIBILITY_TOLERANCE = 1e-10
+# What it may leave of sum_i beta_ic, which an exact bias makes zero, as a share of sum_i |beta_ic|.
+SUMS_TOLERANCE = 1e-9
 
 
 def _is_feasible(problem: DualProblem, amounts: FloatArray, beta: FloatArray) -> bool:
@@ -71,6 +76,8 @@ def _is_feasible(problem: DualProblem, amounts: FloatArray, beta: FloatArray) ->
     C = np.where(np.isfinite(problem.data.C), problem.data.C, 0.0)
     allowed = FEASIBILITY_TOLERANCE * (C + np.abs(amounts).sum(axis=1))[:, None]
     used = amounts.sum(axis=1, keepdims=True) if problem.machine.bound is Bound.SIMPLEX else amounts
+    if problem.bias is Bias.EXACT and not is_balanced(beta, SUMS_TOLERANCE):
+        return False
     within = (amounts >= -allowed).all() and (used <= problem.cap[:, None] + allowed).all()
     again = coefficients(problem.machine, amounts, problem.data.y, problem.n_classes)
     return bool(within and (np.abs(again - beta) <= allowed).all())
