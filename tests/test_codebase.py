@@ -35,6 +35,7 @@ LAYERS = (
     "machines",
     "coupling",
     "resources",
+    "matrices",
     "kernels",
     "training_set",
     "problem",

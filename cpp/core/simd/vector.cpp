@@ -287,6 +287,7 @@ double pair_gain(const GainBlock& b, const T* row) {
 
 #include "factor.inc"
 #include "scan.inc"
+#include "sparse.inc"
 
 }  // namespace
 
@@ -317,7 +318,11 @@ const Table& MM_CONCAT(MULTIMARGIN_SIMD_TARGET, _table)() {
                              largest<float>,
                              largest<double>,
                              add_row<float>,
-                             add_row<double>};
+                             add_row<double>,
+                             sparse_tile<float>,
+                             sparse_tile<double>,
+                             sparse_norm<float>,
+                             sparse_norm<double>};
     return table;
 }
 
