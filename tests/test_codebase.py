@@ -38,6 +38,7 @@ LAYERS = (
     "calibration",
     "coupling",
     "resources",
+    "matrices",
     "kernels",
     "training_set",
     "problem",

@@ -134,7 +134,7 @@ BAD_DATA: list[tuple[Any, Any, Any, type[Exception], str]] = [
     (X, np.zeros(150), None, ValueError, r"y has one class only .*at least two classes"),
     (X, y + 0.5, None, ValueError, r"Unknown label type"),
     (X[0], y, None, ValueError, r"Expected 2D array, got 1D array"),
-    (sparse.csr_array(X), y, None, TypeError, r"[Ss]parse"),
+    (sparse.csr_array(bad(np.nan)), y, None, ValueError, r"contains NaN"),
     (X, y, np.ones(3), ValueError, r"sample_weight has shape \(3,\); it must have one entry per row of X"),
     (X, y, np.full(150, -1.0), ValueError, r"sample_weight contains the negative value -1.0"),
     (X, y, np.full(150, np.nan), ValueError, r"sample_weight contains NaN or infinity"),

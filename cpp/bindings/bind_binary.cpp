@@ -59,7 +59,7 @@ BatchResult solve_statements(const Store& store, const std::vector<const Stateme
                              const Options& options, const nb::object& watch) {
     std::deque<BinaryTask> tasks;
     for (const Statement* s : statements) {
-        tasks.emplace_back(BinaryProblem(store.source, s->rows, s->n_positive, s->C, loss));
+        tasks.emplace_back(BinaryProblem(*store.source, s->rows, s->n_positive, s->C, loss));
         load_start(*s, tasks.back().state);
     }
     PythonWatcher watcher(watch, [&tasks] {

@@ -32,13 +32,13 @@ void check_indices(const std::vector<Index>& indices, Index size) {
 template <class T>
 NumpyArray<T> block(const Store& store, const Vector1<std::int64_t>& rows, const Vector1<std::int64_t>& columns) {
     const std::vector<Index> row_list = indices_of(rows), column_list = indices_of(columns);
-    check_indices(row_list, store.source.size());
-    check_indices(column_list, store.source.size());
+    check_indices(row_list, store.source->size());
+    check_indices(column_list, store.source->size());
     const std::size_t n_rows = row_list.size(), n_columns = column_list.size();
     std::vector<T> values(checked_product(static_cast<Index>(n_rows), static_cast<Index>(n_columns)));
     {
         const nb::gil_scoped_release released;
-        const auto prepared = store.source.columns<T>(column_list);
+        const auto prepared = store.source->columns<T>(column_list);
         const std::size_t width = unsigned_index(prepared->n_panels() * simd::panel_width);
         AlignedVector<T> padded(n_rows * width);
         prepared->fill(row_list, padded.data(), static_cast<Index>(width));
@@ -50,8 +50,8 @@ NumpyArray<T> block(const Store& store, const Vector1<std::int64_t>& rows, const
 }
 
 NumpyArray<double> diagonal(const Store& store) {
-    std::vector<double> values(unsigned_index(store.source.size()));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = store.source.diagonal(static_cast<Index>(i));
+    std::vector<double> values(unsigned_index(store.source->size()));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = store.source->diagonal(static_cast<Index>(i));
     const std::size_t n = values.size();
     return to_numpy<double>(std::move(values), {n});
 }
@@ -70,22 +70,21 @@ Coefficients coefficients_from(const Matrix<double>& beta, std::vector<Index> ro
 }
 
 // K(points, rows of the store) beta in float64; points are other data of the same width.
-template <class Z>
-NumpyArray<double> scores(const Store& store, const Vector1<std::int64_t>& rows, const Matrix<double>& beta,
-                          const Matrix<Z>& points, Index n_threads) {
+NumpyArray<double> scores_at(const Store& store, const Vector1<std::int64_t>& rows, const Matrix<double>& beta,
+                             const DataView& points, Index n_threads) {
     std::vector<Index> row_list = indices_of(rows);
-    check_indices(row_list, store.source.size());
+    check_indices(row_list, store.source->size());
     if (beta.shape(0) != row_list.size()) throw nb::value_error("beta needs one row per row of the store asked for");
     const Coefficients coefficients = coefficients_from(beta, std::move(row_list));
-    const DenseView view(points.data(), static_cast<Index>(points.shape(0)), static_cast<Index>(points.shape(1)));
-    const std::size_t n = points.shape(0), n_scores = beta.shape(1);
+    const Index n_points = std::visit([](const auto& view) { return view.rows(); }, points);
+    const std::size_t n = unsigned_index(n_points), n_scores = beta.shape(1);
     std::vector<double> result(n * n_scores);
     SignalWatcher watcher;
     {
         const nb::gil_scoped_release released;
         std::vector<Index> all(n);
         std::iota(all.begin(), all.end(), Index{0});
-        const auto columns = store.source.foreign_columns<double>(view, all);
+        const auto columns = store.source->foreign_columns(points, all);
         const Index ld = columns->n_panels() * simd::panel_width;
         AlignedVector<double> by_score(checked_product(ld, static_cast<Index>(n_scores)), 0.0);
         ThreadTeam team(n_threads);
@@ -101,11 +100,28 @@ NumpyArray<double> scores(const Store& store, const Vector1<std::int64_t>& rows,
     return to_numpy<double>(std::move(result), {n, n_scores});
 }
 
+template <class T>
+NumpyArray<double> dense_scores(const Store& store, const Vector1<std::int64_t>& rows, const Matrix<double>& beta,
+                                const Matrix<T>& points, Index n_threads) {
+    return scores_at(store, rows, beta, view_of(points), n_threads);
+}
+
+NumpyArray<double> sparse_scores(const Store& store, const Vector1<std::int64_t>& rows, const Matrix<double>& beta,
+                                 const SparseData& points, Index n_threads) {
+    return scores_at(store, rows, beta, points.view, n_threads);
+}
+
+template <class Value, class Integer>
+void bind_sparse(nb::class_<SparseData>& sparse) {
+    sparse.def(nb::init<const Vector1<Value>&, const Vector1<Integer>&, const Vector1<Integer>&, Index>(),
+               "values"_a.noconvert(), "indices"_a.noconvert(), "starts"_a.noconvert(), "width"_a);
+}
+
 // The example-level row cache over all examples of a store, as the solvers use it.
 class CachedRows {
   public:
     CachedRows(nb::object store, std::size_t budget_bytes)
-        : owner_(std::move(store)), source_(nb::cast<const Store&>(owner_).source) {
+        : owner_(std::move(store)), source_(*nb::cast<const Store&>(owner_).source) {
         std::vector<Index> all(unsigned_index(source_.size()));
         std::iota(all.begin(), all.end(), Index{0});
         cache_ = std::make_unique<RowCache<float>>(source_.columns<float>(all), budget_bytes, counters_);
@@ -125,7 +141,7 @@ class CachedRows {
 
   private:
     nb::object owner_;
-    const DenseSource& source_;
+    const KernelSource& source_;
     CacheCounters counters_;
     std::unique_ptr<RowCache<float>> cache_;
 };
@@ -146,14 +162,21 @@ void bind_kernels(nb::module_& module) {
         .def_rw("coef0", &Kernel::coef0)
         .def_rw("degree", &Kernel::degree)
         .def_rw("offset", &Kernel::offset);
+    nb::class_<SparseData> sparse(module, "SparseData");
+    bind_sparse<float, std::int32_t>(sparse);
+    bind_sparse<float, std::int64_t>(sparse);
+    bind_sparse<double, std::int32_t>(sparse);
+    bind_sparse<double, std::int64_t>(sparse);
     nb::class_<Store>(module, "Store")
+        .def(nb::init<const SparseData&, const Kernel&>(), "data"_a, "kernel"_a)
         .def(nb::init<const Matrix<float>&, const Kernel&>(), "data"_a.noconvert(), "kernel"_a)
         .def(nb::init<const Matrix<double>&, const Kernel&>(), "data"_a.noconvert(), "kernel"_a)
         .def("block_f32", &block<float>, "rows"_a, "columns"_a)
         .def("block_f64", &block<double>, "rows"_a, "columns"_a)
         .def("diagonal", &diagonal)
-        .def("scores", &scores<float>, "rows"_a, "beta"_a, "points"_a.noconvert(), "n_threads"_a)
-        .def("scores", &scores<double>, "rows"_a, "beta"_a, "points"_a.noconvert(), "n_threads"_a);
+        .def("scores", &dense_scores<float>, "rows"_a, "beta"_a, "points"_a.noconvert(), "n_threads"_a)
+        .def("scores", &dense_scores<double>, "rows"_a, "beta"_a, "points"_a.noconvert(), "n_threads"_a)
+        .def("scores", &sparse_scores, "rows"_a, "beta"_a, "points"_a, "n_threads"_a);
     nb::class_<CachedRows>(module, "CachedRows")
         .def(nb::init<nb::object, std::size_t>(), "store"_a, "budget_bytes"_a)
         .def("row", &CachedRows::row, "i"_a)

@@ -73,7 +73,7 @@ Result run_solve(const Store& store, const Machine& machine, Loss loss, const Ve
                  const Vector1<std::int64_t>& y, const Array1& C, const Options& options, const nb::object& start,
                  const nb::object& start_scores, const nb::object& watch) {
     const std::vector<Index> row_list = indices_of(rows), classes = indices_of(y);
-    const Problem problem(store.source, machine, loss, row_list, classes, span_of(C));
+    const Problem problem(*store.source, machine, loss, row_list, classes, span_of(C));
     FullState state(problem);
     if (!start.is_none()) load_amounts(problem, nb::cast<Array2>(start), state);
     if (!start_scores.is_none()) load_scores(problem, nb::cast<Array2>(start_scores), state);

@@ -109,6 +109,16 @@ simd::Evaluation Kernel::evaluation() const {
     throw std::logic_error("unknown kernel kind");
 }
 
+double Kernel::diagonal(double squared_norm) const {
+    switch (kind) {
+        case KernelKind::rbf:
+        case KernelKind::laplacian: return 1.0 + offset;
+        case KernelKind::poly: return std::pow(gamma * squared_norm + coef0, degree) + offset;
+        case KernelKind::sigmoid: return std::tanh(gamma * squared_norm + coef0) + offset;
+        default: return squared_norm + offset;
+    }
+}
+
 DenseSource::DenseSource(DenseView data, Kernel kernel, const simd::Table& table)
     : data_(data),
       kernel_(kernel),
@@ -116,32 +126,25 @@ DenseSource::DenseSource(DenseView data, Kernel kernel, const simd::Table& table
       centre_(kernel.shift_invariant() ? column_means(data) : std::vector<double>(unsigned_index(data.columns()))) {}
 
 double DenseSource::diagonal(Index i) const {
-    if (kernel_.shift_invariant()) return 1.0 + kernel_.offset;
-    const Index n = data_.columns();
     double s = 0.0;
-    for (Index k = 0; k < n; ++k) s += data_.at(i, k) * data_.at(i, k);
-    switch (kernel_.kind) {
-        case KernelKind::poly: return std::pow(kernel_.gamma * s + kernel_.coef0, kernel_.degree) + kernel_.offset;
-        case KernelKind::sigmoid: return std::tanh(kernel_.gamma * s + kernel_.coef0) + kernel_.offset;
-        default: return s + kernel_.offset;
-    }
+    for (Index k = 0; k < data_.columns(); ++k) s += data_.at(i, k) * data_.at(i, k);
+    return kernel_.diagonal(s);
 }
 
-template <class T>
-std::unique_ptr<KernelColumns<T>> DenseSource::foreign_columns(DenseView data, std::span<const Index> columns) const {
-    if (data.columns() != data_.columns()) throw std::invalid_argument("the widths of the two data sets differ");
-    return std::make_unique<DenseColumns<T>>(*this, data, columns);
+std::unique_ptr<KernelColumns<double>> DenseSource::foreign_columns(const DataView& data,
+                                                                    std::span<const Index> columns) const {
+    const DenseView* dense = std::get_if<DenseView>(&data);
+    if (dense == nullptr) throw std::invalid_argument("dense data need dense points");
+    if (dense->columns() != data_.columns()) throw std::invalid_argument("the widths of the two data sets differ");
+    return std::make_unique<DenseColumns<double>>(*this, *dense, columns);
 }
-
-template std::unique_ptr<KernelColumns<float>> DenseSource::foreign_columns(DenseView, std::span<const Index>) const;
-template std::unique_ptr<KernelColumns<double>> DenseSource::foreign_columns(DenseView, std::span<const Index>) const;
 
 std::unique_ptr<KernelColumns<float>> DenseSource::columns_f32(std::span<const Index> columns) const {
-    return foreign_columns<float>(data_, columns);
+    return std::make_unique<DenseColumns<float>>(*this, data_, columns);
 }
 
 std::unique_ptr<KernelColumns<double>> DenseSource::columns_f64(std::span<const Index> columns) const {
-    return foreign_columns<double>(data_, columns);
+    return std::make_unique<DenseColumns<double>>(*this, data_, columns);
 }
 
 }  // namespace multimargin

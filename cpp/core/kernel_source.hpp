@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "data_view.hpp"
 #include "simd/table.hpp"
 #include "types.hpp"
 
@@ -20,25 +21,8 @@ struct Kernel {
     // Whether k(x + s, z + s) = k(x, z), so that data may be centred before rounding to float32.
     bool shift_invariant() const { return kind == KernelKind::rbf || kind == KernelKind::laplacian; }
     simd::Evaluation evaluation() const;
-};
-
-// Rows of numbers in float32 or float64, row-major; does not own them.
-class DenseView {
-  public:
-    DenseView(const float* data, Index rows, Index columns) : f32_(data), rows_(rows), columns_(columns) {}
-    DenseView(const double* data, Index rows, Index columns) : f64_(data), rows_(rows), columns_(columns) {}
-    Index rows() const { return rows_; }
-    Index columns() const { return columns_; }
-    double at(Index i, Index k) const {
-        return f32_ != nullptr ? static_cast<double>(f32_[i * columns_ + k]) : f64_[i * columns_ + k];
-    }
-    bool is_float32() const { return f32_ != nullptr; }
-
-  private:
-    const float* f32_ = nullptr;
-    const double* f64_ = nullptr;
-    Index rows_;
-    Index columns_;
+    // k(x, x), given |x|^2.
+    double diagonal(double squared_norm) const;
 };
 
 // A set of rows, prepared once; what is inside is known to the columns that made it.
@@ -82,7 +66,7 @@ class KernelColumns {
     Index size_;
 };
 
-// Data and kernel. Other kinds of data (sparse, precomputed, a callable) are other sources.
+// Data and kernel. Each kind of data (dense, sparse) is a source of its own.
 class KernelSource {
   public:
     virtual ~KernelSource() = default;
@@ -92,6 +76,9 @@ class KernelSource {
     virtual double cost() const = 0;
     virtual std::unique_ptr<KernelColumns<float>> columns_f32(std::span<const Index> columns) const = 0;
     virtual std::unique_ptr<KernelColumns<double>> columns_f64(std::span<const Index> columns) const = 0;
+    // Columns from other data of the same kind and width: prediction.
+    virtual std::unique_ptr<KernelColumns<double>> foreign_columns(const DataView& data,
+                                                                   std::span<const Index> columns) const = 0;
 
     template <class T>
     std::unique_ptr<KernelColumns<T>> columns(std::span<const Index> chosen) const {
@@ -112,9 +99,8 @@ class DenseSource final : public KernelSource {
     std::unique_ptr<KernelColumns<float>> columns_f32(std::span<const Index> columns) const override;
     std::unique_ptr<KernelColumns<double>> columns_f64(std::span<const Index> columns) const override;
 
-    // Columns from other data of the same width: prediction.
-    template <class T>
-    std::unique_ptr<KernelColumns<T>> foreign_columns(DenseView data, std::span<const Index> columns) const;
+    std::unique_ptr<KernelColumns<double>> foreign_columns(const DataView& data,
+                                                           std::span<const Index> columns) const override;
 
     const DenseView& data() const { return data_; }
     const Kernel& kernel() const { return kernel_; }

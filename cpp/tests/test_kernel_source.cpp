@@ -91,7 +91,7 @@ TEST(kernel_source_other_data) {
     const AlignedVector<float> Z = numbers.many<float>(9 * 4, -1.0, 1.0);
     const DenseSource source(DenseView(X.data(), 20, 4), kernels[1]);
     const std::vector<Index> columns{8, 2}, rows{19};
-    const auto prepared = source.foreign_columns<double>(DenseView(Z.data(), 9, 4), columns);
+    const auto prepared = source.foreign_columns(DenseView(Z.data(), 9, 4), columns);
     AlignedVector<double> out(unsigned_index(simd::panel_width));
     prepared->fill(rows, out.data(), simd::panel_width);
     for (std::size_t j = 0; j < columns.size(); ++j) {
@@ -100,7 +100,7 @@ TEST(kernel_source_other_data) {
         CHECK_CLOSE(out[j], naive(kernels[1], X.data() + 19 * 4, z.data(), 4), 1e-14);
     }
     const DenseView narrower(Z.data(), 12, 3);
-    CHECK_THROWS(source.foreign_columns<double>(narrower, columns), std::invalid_argument);
+    CHECK_THROWS(source.foreign_columns(narrower, columns), std::invalid_argument);
 }
 
 TEST(kernel_source_sizes_are_checked) {

@@ -26,8 +26,17 @@ class Kernel:
     offset: float
     def __init__(self) -> None: ...
 
+class SparseData:
+    def __init__(
+        self,
+        values: NDArray[np.float32] | NDArray[np.float64],
+        indices: NDArray[np.int32] | NDArray[np.int64],
+        starts: NDArray[np.int32] | NDArray[np.int64],
+        width: int,
+    ) -> None: ...
+
 class Store:
-    def __init__(self, data: NDArray[np.float32] | NDArray[np.float64], kernel: Kernel) -> None: ...
+    def __init__(self, data: NDArray[np.float32] | NDArray[np.float64] | SparseData, kernel: Kernel) -> None: ...
     def block_f32(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float32]: ...
     def block_f64(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]: ...
     def diagonal(self) -> NDArray[np.float64]: ...
@@ -35,7 +44,7 @@ class Store:
         self,
         rows: NDArray[np.int64],
         beta: NDArray[np.float64],
-        points: NDArray[np.float32] | NDArray[np.float64],
+        points: NDArray[np.float32] | NDArray[np.float64] | SparseData,
         n_threads: int,
     ) -> NDArray[np.float64]: ...
 

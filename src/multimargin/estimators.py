@@ -20,7 +20,8 @@ from multimargin.progress import CallbackSupportMixin, FitTask, with_callbacks
 from multimargin.solver import Progress, SolverState
 from multimargin.training_set import TrainingSet
 
-DTYPES = [np.float64, np.float32]
+# How scikit-learn's validation hands data over: dense rows in C order or CSR, float32 stays float32.
+DATA: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "accept_sparse": "csr"}
 
 
 class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -94,7 +95,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     classes_ : ndarray of shape (n_classes,)
     support_ : ndarray of shape (n_SV,)
         Rows of the support vectors, grouped by class.
-    support_vectors_ : ndarray of shape (n_SV, n_features)
+    support_vectors_ : ndarray, or CSR matrix when X was sparse, of shape (n_SV, n_features)
     n_support_ : ndarray of shape (n_classes,)
     dual_coef_ : ndarray of shape (n_classes, n_SV), or (1, n_SV) for two classes
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
@@ -190,8 +191,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            float32 stays float32; everything else becomes float64.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Sparse data are read as CSR and stay sparse; float32 stays float32; everything else becomes float64.
         y : array-like of shape (n_samples,)
             Labels of any kind.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -211,7 +212,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
             )
         with _old_state_unless_done(self):
             check_control(params)
-            checked_X, labels = validate_data(self, X, y, dtype=DTYPES, order="C")
+            checked_X, labels = validate_data(self, X, y, **DATA)
             check_classification_targets(labels)
             data = TrainingSet.from_arrays(
                 checked_X, labels, C=self.C, class_weight=self.class_weight, sample_weight=sample_weight
@@ -228,6 +229,11 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         warn_if_unfinished(fitted.certificate, checked_X, recipe)
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _start(self, data: TrainingSet) -> SolverState | None:
         """The state of the last fit, for warm_start."""
         kept = getattr(self, "_state", None) if self.warm_start else None
@@ -243,7 +249,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
 
     def _scores(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=DTYPES, order="C", reset=False)
+        X = validate_data(self, X, reset=False, **DATA)
         scores: np.ndarray = self._model.scores(X)
         return scores
 
@@ -264,8 +270,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
         check_is_fitted(self)
-        weights: np.ndarray = self.dual_coef_ @ self.support_vectors_
-        return weights
+        return np.asarray(self.dual_coef_ @ self.support_vectors_)
 
 
 @contextmanager

@@ -13,8 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from multimargin import _validation as check
 from multimargin.certificate import Certificate, certify
 from multimargin.exact_bias import solve
-from multimargin.kernels import DataArray, KernelSpec
+from multimargin.kernels import KernelSpec
 from multimargin.machines import Machine, find_machine
+from multimargin.matrices import DataMatrix, column_deviations
 from multimargin.model import KernelModel
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.progress import FitTask, progress_line
@@ -225,7 +226,7 @@ REMEDIES = {
 }
 
 
-def warn_if_unfinished(certificate: Certificate, X: DataArray, recipe: Recipe) -> None:
+def warn_if_unfinished(certificate: Certificate, X: DataMatrix, recipe: Recipe) -> None:
     """Say how far a fit got that did not reach tol, the likely cause, and the one line that helps."""
     if certificate.stop_reason == StopReason.CONVERGED.value:
         return
@@ -239,8 +240,8 @@ def warn_if_unfinished(certificate: Certificate, X: DataArray, recipe: Recipe) -
     )
 
 
-def _likely_cause(X: DataArray, recipe: Recipe) -> str:
-    spread = np.asarray(X, dtype=np.float64).std(axis=0)
+def _likely_cause(X: DataMatrix, recipe: Recipe) -> str:
+    spread = column_deviations(X)
     typical = float(np.median(spread[spread > 0])) if (spread > 0).any() else 0.0
     widest = int(np.argmax(spread))
     if typical > 0 and spread[widest] > 100 * typical:

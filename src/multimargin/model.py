@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from multimargin.coupling import coefficients
-from multimargin.kernels import DataArray, KernelSpec, KernelStore
+from multimargin.kernels import KernelSpec, KernelStore
 from multimargin.machines import FloatArray, IntArray
+from multimargin.matrices import DataMatrix
 from multimargin.problem import Bias, DualProblem
 from multimargin.resources import n_threads
 
@@ -21,7 +24,7 @@ class KernelModel:
     ----------
     support : ndarray of shape (n_SV,)
         Rows of the training data, grouped by class, ascending within a class.
-    support_vectors : ndarray of shape (n_SV, n_features)
+    support_vectors : ndarray or CSR matrix of shape (n_SV, n_features)
     n_support : ndarray of shape (n_classes,)
     beta : ndarray of shape (n_SV, n_classes)
     intercept : ndarray of shape (n_classes,)
@@ -29,7 +32,7 @@ class KernelModel:
     """
 
     support: IntArray
-    support_vectors: DataArray
+    support_vectors: DataMatrix
     n_support: np.ndarray
     beta: FloatArray
     intercept: FloatArray
@@ -52,13 +55,19 @@ class KernelModel:
             kernel=problem.kernel,
         )
 
-    def scores(self, X: DataArray) -> FloatArray:
+    @cached_property
+    def _store(self) -> KernelStore:
+        return KernelStore(self.support_vectors, self.kernel)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_store"}
+
+    def scores(self, X: DataMatrix) -> FloatArray:
         """Return f, shape (n_samples, n_classes), in tiles over all threads."""
         n = len(self.support)
         if n == 0:
-            return np.tile(self.intercept, (len(X), 1))
-        store = KernelStore(self.support_vectors, self.kernel)
-        return store.scores(np.arange(n), self.beta, X, n_threads()) + self.intercept
+            return np.tile(self.intercept, (X.shape[0], 1))
+        return self._store.scores(np.arange(n), self.beta, X, n_threads()) + self.intercept
 
 
 def _intercept(problem: DualProblem, beta: FloatArray, bias: FloatArray | None) -> FloatArray:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from multimargin.machines import FloatArray
+from multimargin.matrices import DataMatrix, distinct_rows, is_sparse
 from multimargin.problem import Bias, DualProblem
 
 # Beyond this many examples a kernel without explicit features is judged on a sample: a part that cannot be
@@ -37,32 +37,35 @@ def refuse_if_inseparable(problem: DualProblem) -> None:
 
 def _same_point_in_two_classes(problem: DualProblem) -> bool:
     data = problem.data
-    points, which = np.unique(data.X[data.rows], axis=0, return_inverse=True)
-    classes_at_point = np.unique(np.stack([which.ravel(), data.y], axis=1), axis=0)
-    return len(classes_at_point) > len(points)
+    points = distinct_rows(data.X[data.rows])
+    classes_at_point = np.unique(np.stack([points, data.y], axis=1), axis=0)
+    return len(classes_at_point) > len(np.unique(points))
 
 
-def _features(problem: DualProblem) -> tuple[FloatArray, np.ndarray]:
+def _features(problem: DualProblem) -> tuple[DataMatrix, np.ndarray]:
     """Features whose products are the kernel on the examples judged, and these examples."""
     data = problem.data
-    X = np.asarray(data.X[data.rows], dtype=np.float64)
+    n = len(data.rows)
     if problem.kernel.name == "linear":
-        constant = np.full((len(X), 1), np.sqrt(problem.trained_kernel.offset))
-        return _with_bias(problem, np.hstack([X, constant])), np.arange(len(X))
-    chosen = np.random.default_rng(0).permutation(len(X))[:SAMPLE]
-    values, vectors = np.linalg.eigh(problem.trained_kernel.gram(X[chosen], X[chosen]))
+        X = data.X[data.rows].astype(np.float64)
+        constant = np.full((n, 1), np.sqrt(problem.trained_kernel.offset))
+        joined = sparse.hstack([X, constant], format="csr") if is_sparse(X) else np.hstack([X, constant])
+        return _with_bias(problem, joined), np.arange(n)
+    chosen = np.random.default_rng(0).permutation(n)[:SAMPLE]
+    values, vectors = np.linalg.eigh(problem.store.block(data.rows[chosen], data.rows[chosen]))
     kept = values > values.max() * 1e-12
     return _with_bias(problem, vectors[:, kept] * np.sqrt(values[kept])), chosen
 
 
-def _with_bias(problem: DualProblem, features: FloatArray) -> FloatArray:
+def _with_bias(problem: DualProblem, features: DataMatrix) -> DataMatrix:
     """The features and, for an exact bias, a constant one."""
     if problem.bias is not Bias.EXACT:
         return features
-    return np.hstack([features, np.ones((len(features), 1))])
+    ones = np.ones((features.shape[0], 1))
+    return sparse.hstack([features, ones], format="csr") if is_sparse(features) else np.hstack([features, ones])
 
 
-def _margins_exist(problem: DualProblem, features: FloatArray, examples: np.ndarray) -> bool:
+def _margins_exist(problem: DualProblem, features: DataMatrix, examples: np.ndarray) -> bool:
     """A linear program without objective: weights (n_features, n_classes) with nu Pi W'x >= t for every component."""
     nu = problem.machine.table(problem.n_classes).dense()
     if problem.machine.sum_to_zero:
@@ -71,7 +74,7 @@ def _margins_exist(problem: DualProblem, features: FloatArray, examples: np.ndar
     rows, bounds = [], []
     for number, example in enumerate(examples):
         present = nu[problem.data.y[example]][mask[number]]
-        rows.append(sparse.csr_array(np.kron(present, features[number])))
+        rows.append(sparse.kron(present, features[[number]], format="csr"))
         bounds.append(targets[number][mask[number]])
     constraints = sparse.vstack(rows)
     found = linprog(

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.class_weight import compute_class_weight
 
-from multimargin.kernels import DataArray
 from multimargin.machines import FloatArray, IntArray
+from multimargin.matrices import DataMatrix, variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +19,7 @@ class TrainingSet:
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features), float32 or float64, C-contiguous
+    X : ndarray (C-contiguous) or CSR matrix of shape (n_samples, n_features), float32 or float64
     classes : ndarray of shape (n_classes,)
         The labels, sorted.
     rows : ndarray of shape (n_kept,)
@@ -33,7 +33,7 @@ class TrainingSet:
         The sample weights.
     """
 
-    X: DataArray
+    X: DataMatrix
     classes: np.ndarray
     rows: IntArray
     y: IntArray
@@ -43,11 +43,9 @@ class TrainingSet:
 
     def variance(self) -> float:
         """Return the variance of all entries of X; a weight counts as that many repetitions of its row."""
-        if len(self.rows) == len(self.X) and (self.weight == self.weight[0]).all():
-            return float(self.X.var())
-        kept = np.asarray(self.X[self.rows], dtype=np.float64)
-        mean = np.average(kept.mean(axis=1), weights=self.weight)
-        return float(np.average(((kept - mean) ** 2).mean(axis=1), weights=self.weight))
+        if len(self.rows) == self.X.shape[0] and (self.weight == self.weight[0]).all():
+            return variance(self.X)
+        return variance(self.X[self.rows], self.weight)
 
     @property
     def n_classes(self) -> int:
@@ -56,7 +54,7 @@ class TrainingSet:
     @classmethod
     def from_arrays(
         cls,
-        X: DataArray,
+        X: DataMatrix,
         y: np.ndarray,
         *,
         C: float,

@@ -14,6 +14,7 @@ from multimargin.certificate import Certificate, assemble, evaluate
 from multimargin.coupling import coefficients
 from multimargin.fitting import Recipe
 from multimargin.machines import Bound, FloatArray
+from multimargin.matrices import same_values
 from multimargin.model import KernelModel
 from multimargin.problem import Bias, DualProblem
 from multimargin.recovery import recover_amounts
@@ -28,7 +29,7 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     ----------
     model : SVC
         A fitted estimator.
-    X : array-like of shape (n_samples, n_features)
+    X : array-like or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
         The training data; other data are refused.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -42,12 +43,14 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     check_is_fitted(model)
     recipe: Recipe = model._recipe
     expansion: KernelModel = model._model
-    checked_X, labels = validate_data(model, X, y, dtype=[np.float64, np.float32], order="C", reset=False)
+    checked_X, labels = validate_data(
+        model, X, y, dtype=[np.float64, np.float32], order="C", accept_sparse="csr", reset=False
+    )
     data = TrainingSet.from_arrays(checked_X, labels, C=recipe.C, sample_weight=sample_weight)
     data = _with_class_weights(model, data)
     _check_support(model, expansion, data)
     problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
-    beta = np.zeros((len(data.X), problem.n_classes))
+    beta = np.zeros((data.X.shape[0], problem.n_classes))
     beta[expansion.support] = expansion.beta
     scores = problem.store.scores(expansion.support.astype(np.int64), expansion.beta, data.X[data.rows], n_threads())
     # The other rules' bias is in the coefficients already.
@@ -93,10 +96,10 @@ def _with_class_weights(model: Any, data: TrainingSet) -> TrainingSet:
 
 
 def _check_support(model: Any, expansion: KernelModel, data: TrainingSet) -> None:
-    same = len(data.X) == model.shape_fit_[0] and np.array_equal(data.X[expansion.support], expansion.support_vectors)
-    if not same:
+    n_rows = data.X.shape[0]
+    if n_rows != model.shape_fit_[0] or not same_values(data.X[expansion.support], expansion.support_vectors):
         raise ValueError(
-            f"X ({len(data.X)} rows) does not hold the model's support vectors at the rows support_ names "
+            f"X ({n_rows} rows) does not hold the model's support vectors at the rows support_ names "
             f"({model.shape_fit_[0]} rows were trained on); verify needs the training data, in the same order."
         )
     if not np.isin(expansion.support, data.rows).all():

@@ -218,6 +218,43 @@ PairExtreme<T> update_pair(const PairUpdate<T>& u) {
     return least;
 }
 
+double sparse_term(double x, double z, Form f) {
+    if (f != Form::absolute_difference) return x * z;
+    return x * z > 0 ? std::min(std::abs(x), std::abs(z)) : 0.0;
+}
+
+// Summed in T, like the tiles, so that equal rows have distance 0.
+template <class T>
+T sparse_norm(Form f, const T* values, Size n) {
+    T sum = 0;
+    for (Size k = 0; f != Form::dot && k < n; ++k) {
+        sum += static_cast<T>(sparse_term(static_cast<double>(values[k]), static_cast<double>(values[k]), f));
+    }
+    return sum;
+}
+
+template <class T>
+double sparse_form(const SparseTile<T>& t, Size r, Size j, Form f) {
+    T sum = 0;
+    for (Size k = t.starts[r]; k < t.starts[r + 1]; ++k) {
+        const double z = static_cast<double>(t.panel[t.lines[k] * panel_width + j]);
+        sum += static_cast<T>(sparse_term(static_cast<double>(t.values[k]), z, f));
+    }
+    const double whole = static_cast<double>(sum);
+    if (f == Form::dot) return whole;
+    const double norms = static_cast<double>(t.row_norms[r]) + static_cast<double>(t.column_norms[j]);
+    return std::max(norms - 2.0 * whole, 0.0);
+}
+
+template <class T>
+void sparse_tile(const SparseTile<T>& t, const Evaluation& e) {
+    for (Size r = 0; r < t.n_rows; ++r) {
+        for (Size j = 0; j < panel_width; ++j) {
+            t.out[r * t.ld + j] = static_cast<T>(transformed(sparse_form(t, r, j, e.form), e));
+        }
+    }
+}
+
 }  // namespace
 
 // DGI11 A.1, twice the gain. A singular pair whose gradient is not orthogonal to the null
@@ -271,7 +308,11 @@ const Table& scalar_table() {
                              choose_second<float>,
                              choose_second<double>,
                              update_pair<float>,
-                             update_pair<double>};
+                             update_pair<double>,
+                             sparse_tile<float>,
+                             sparse_tile<double>,
+                             sparse_norm<float>,
+                             sparse_norm<double>};
     return table;
 }
 

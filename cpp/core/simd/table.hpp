@@ -33,6 +33,24 @@ struct Tile {
     Size ld;
 };
 
+// Sparse rows against a panel that is dense over the lines the rows may name: sum_k x_k z_k for the dot product and
+//     |x - z|^2   = |x|^2 + |z|^2 - 2 sum_k x_k z_k
+//     |x - z|_1   = |x|_1 + |z|_1 - 2 sum_k (min(|x_k|, |z_k|) where the signs agree, else 0).
+// A term with a zero is exactly 0, so that a sum over any lines that hold all common entries has the same bits.
+// Equal rows have distance 0 exactly, when their norms come from sparse_norm.
+template <class T>
+struct SparseTile {
+    const Size* starts;  // n_rows + 1: where a row's entries begin
+    const Size* lines;   // of the entries, ascending within a row
+    const T* values;
+    const T* row_norms;  // |x|^2 or |x|_1
+    Size n_rows;
+    const T* panel;         // lines x panel_width
+    const T* column_norms;  // of the panel's columns
+    T* out;                 // n_rows x panel_width, leading dimension ld
+    Size ld;
+};
+
 // One margin component of one class over a range of examples: what its gradient needs.
 struct GradientBlock {
     double target;
@@ -188,6 +206,11 @@ struct Table {
     PairChoice<double> (*choose_second_f64)(const PairScan<double>&);
     PairExtreme<float> (*update_pair_f32)(const PairUpdate<float>&);
     PairExtreme<double> (*update_pair_f64)(const PairUpdate<double>&);
+    void (*sparse_tile_f32)(const SparseTile<float>&, const Evaluation&);
+    void (*sparse_tile_f64)(const SparseTile<double>&, const Evaluation&);
+    // |x|^2 or |x|_1, summed as sparse_tile sums; 0 for the dot product
+    float (*sparse_norm_f32)(Form, const float* values, Size n);
+    double (*sparse_norm_f64)(Form, const double* values, Size n);
 };
 
 const Table& scalar_table();

@@ -294,6 +294,7 @@ double pair_gain(const GainBlock& b, const T* row) {
 #include "factor.inc"
 #include "pairs.inc"
 #include "scan.inc"
+#include "sparse.inc"
 
 }  // namespace
 
@@ -328,7 +329,11 @@ const Table& MM_CONCAT(MULTIMARGIN_SIMD_TARGET, _table)() {
                              choose_second<float>,
                              choose_second<double>,
                              update_pair<float>,
-                             update_pair<double>};
+                             update_pair<double>,
+                             sparse_tile<float>,
+                             sparse_tile<double>,
+                             sparse_norm<float>,
+                             sparse_norm<double>};
     return table;
 }
 

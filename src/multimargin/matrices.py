@@ -1,0 +1,90 @@
+"""Rows of numbers, dense or sparse: what the rest of the package needs to ask of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from multimargin import _core
+from multimargin.machines import FloatArray
+
+DataArray = NDArray[np.float32] | NDArray[np.float64]
+# A C-contiguous array, or scipy's compressed sparse rows (csr_array, csr_matrix), which have no types.
+DataMatrix = Any
+
+
+def is_sparse(X: DataMatrix) -> bool:
+    """Return whether X is one of scipy's sparse matrices."""
+    return bool(sparse.issparse(X))
+
+
+def tidy(X: DataMatrix) -> DataMatrix:
+    """Return X as the core reads it, copied only where it is not yet so.
+
+    Dense rows follow each other in memory; sparse rows have ascending indices without repetitions.
+    """
+    if not is_sparse(X):
+        return np.ascontiguousarray(X)
+    if X.has_canonical_format:
+        return X
+    summed = X.copy()
+    summed.sum_duplicates()
+    return summed
+
+
+def to_core(X: DataMatrix) -> DataArray | _core.SparseData:
+    """Return what the core takes for tidy X, read in place."""
+    if not is_sparse(X):
+        return X  # type: ignore[no-any-return]
+    integer: Any = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
+    starts = np.ascontiguousarray(X.indptr, dtype=integer)
+    indices = np.ascontiguousarray(X.indices, dtype=integer)
+    return _core.SparseData(np.ascontiguousarray(X.data), indices, starts, X.shape[1])
+
+
+def same_values(A: DataMatrix, B: DataMatrix) -> bool:
+    """Return whether two matrices, each dense or sparse, have the same shape and entries."""
+    if A.shape != B.shape:
+        return False
+    if is_sparse(A) or is_sparse(B):
+        return bool((sparse.csr_array(A) != sparse.csr_array(B)).nnz == 0)
+    return bool(np.array_equal(A, B))
+
+
+def variance(X: DataMatrix, weight: FloatArray | None = None) -> float:
+    """Return the variance of all entries; a weight counts as that many repetitions of its row."""
+    if weight is None:
+        # scikit-learn's formulas, so that gamma="scale" is the same number
+        return float(X.multiply(X).mean() - X.mean() ** 2) if is_sparse(X) else float(X.var())
+    if is_sparse(X):
+        rows = X.astype(np.float64)
+        squares = np.average(np.asarray(rows.multiply(rows).mean(axis=1)).ravel(), weights=weight)
+        return float(squares - np.average(np.asarray(rows.mean(axis=1)).ravel(), weights=weight) ** 2)
+    rows = np.asarray(X, dtype=np.float64)
+    mean = np.average(rows.mean(axis=1), weights=weight)
+    return float(np.average(((rows - mean) ** 2).mean(axis=1), weights=weight))
+
+
+def column_deviations(X: DataMatrix) -> FloatArray:
+    """Return the standard deviation of each column, shape (n_features,)."""
+    if is_sparse(X):
+        entries = X.astype(np.float64)
+        squares = np.asarray(entries.multiply(entries).mean(axis=0)).ravel()
+        means = np.asarray(entries.mean(axis=0)).ravel()
+        return np.asarray(np.sqrt(np.maximum(squares - means**2, 0.0)))
+    return np.asarray(np.asarray(X, dtype=np.float64).std(axis=0))
+
+
+def distinct_rows(X: DataMatrix) -> np.ndarray:
+    """Return a number for each row of X, the same for equal rows."""
+    if not is_sparse(X):
+        return np.unique(X, axis=0, return_inverse=True)[1].ravel()
+    kept = tidy(X).copy()
+    kept.eliminate_zeros()
+    numbers: dict[tuple[bytes, bytes], int] = {}
+    bounds = zip(kept.indptr[:-1], kept.indptr[1:], strict=True)
+    keys = ((kept.indices[start:end].tobytes(), kept.data[start:end].tobytes()) for start, end in bounds)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
