@@ -2,6 +2,7 @@
 
 #include "arrays.hpp"
 #include "binary_batch.hpp"
+#include "pair_model.hpp"
 #include "python_watcher.hpp"
 #include "store.hpp"
 
@@ -11,8 +12,7 @@ namespace {
 
 using namespace nb::literals;
 
-// One binary problem as Python states it: rows of the store with y = +1, those with y = -1, and C of both in this
-// order.
+// One binary problem as Python states it: rows of the store, the first n_positive of them with y = +1.
 struct Statement {
     std::vector<Index> rows;
     Index n_positive;
@@ -20,15 +20,9 @@ struct Statement {
     nb::object start;
 };
 
-Statement make_statement(const Vector1<std::int64_t>& positive, const Vector1<std::int64_t>& negative,
-                         const Vector1<double>& C, nb::object start) {
-    Statement statement{indices_of(positive),
-                        static_cast<Index>(positive.shape(0)),
-                        {C.data(), C.data() + C.shape(0)},
-                        std::move(start)};
-    const std::vector<Index> others = indices_of(negative);
-    statement.rows.insert(statement.rows.end(), others.begin(), others.end());
-    return statement;
+Statement make_statement(const Vector1<std::int64_t>& rows, Index n_positive, const Vector1<double>& C,
+                         nb::object start) {
+    return {indices_of(rows), n_positive, {C.data(), C.data() + C.shape(0)}, std::move(start)};
 }
 
 void load_start(const Statement& statement, BinaryState& state) {
@@ -77,11 +71,79 @@ BatchResult solve_statements(const Store& store, const std::vector<const Stateme
     return result;
 }
 
+// A one-vs-one model over the support vectors of a store.
+class PairPredictor {
+  public:
+    PairPredictor(nb::object store, const Vector1<std::int64_t>& n_support, const Matrix<double>& dual_coef,
+                  const Vector1<double>& intercept)
+        : owner_(std::move(store)),
+          model_(*nb::cast<const Store&>(owner_).source, indices_of(n_support),
+                 {dual_coef.data(), dual_coef.shape(0) * dual_coef.shape(1)},
+                 {intercept.data(), intercept.data() + intercept.shape(0)}) {}
+
+    NumpyArray<double> scores(const DataView& points, Index n_threads) const {
+        const std::size_t n = count(points), n_pairs = unsigned_index(model_.n_pairs());
+        std::vector<double> result(n * n_pairs);
+        run(n_threads,
+            [&](ThreadTeam& team, Monitor& monitor) { model_.scores(points, team, monitor, result.data()); });
+        return to_numpy<double>(std::move(result), {n, n_pairs});
+    }
+
+    NumpyArray<std::int64_t> classes(const DataView& points, bool dag, Index n_threads) const {
+        const std::size_t n = count(points);
+        std::vector<std::int64_t> result(n);
+        run(n_threads, [&](ThreadTeam& team, Monitor& monitor) {
+            dag ? model_.walk(points, team, monitor, result.data()) : model_.vote(points, team, monitor, result.data());
+        });
+        return to_numpy<std::int64_t>(std::move(result), {n});
+    }
+
+  private:
+    static std::size_t count(const DataView& points) {
+        return unsigned_index(std::visit([](const auto& view) { return view.rows(); }, points));
+    }
+
+    template <class Work>
+    static void run(Index n_threads, Work work) {
+        SignalWatcher watcher;
+        {
+            const nb::gil_scoped_release released;
+            ThreadTeam team(n_threads);
+            Monitor monitor(&watcher, infinity);
+            work(team, monitor);
+        }
+        if (watcher.pending) throw nb::python_error();
+    }
+
+    nb::object owner_;
+    PairModel model_;
+};
+
+template <class T>
+NumpyArray<double> dense_pair_scores(const PairPredictor& predictor, const Matrix<T>& points, Index n_threads) {
+    return predictor.scores(view_of(points), n_threads);
+}
+
+template <class T>
+NumpyArray<std::int64_t> dense_classes(const PairPredictor& predictor, const Matrix<T>& points, bool dag,
+                                       Index n_threads) {
+    return predictor.classes(view_of(points), dag, n_threads);
+}
+
+NumpyArray<double> sparse_pair_scores(const PairPredictor& predictor, const SparseData& points, Index n_threads) {
+    return predictor.scores(points.view, n_threads);
+}
+
+NumpyArray<std::int64_t> sparse_classes(const PairPredictor& predictor, const SparseData& points, bool dag,
+                                        Index n_threads) {
+    return predictor.classes(points.view, dag, n_threads);
+}
+
 }  // namespace
 
 void bind_binary(nb::module_& module) {
     nb::class_<Statement>(module, "BinaryStatement")
-        .def(nb::new_(&make_statement), "positive"_a, "negative"_a, "C"_a, "start"_a.none());
+        .def(nb::new_(&make_statement), "rows"_a, "n_positive"_a, "C"_a, "start"_a.none());
     nb::class_<BinaryReport, Report>(module, "BinaryReport").def_ro("bias", &BinaryReport::bias);
     nb::class_<BinaryResult>(module, "BinaryResult")
         .def_ro("amounts", &BinaryResult::amounts)
@@ -90,6 +152,15 @@ void bind_binary(nb::module_& module) {
         .def_ro("results", &BatchResult::results)
         .def_ro("stop_reason", &BatchResult::stop_reason)
         .def_ro("error", &BatchResult::error);
+    nb::class_<PairPredictor>(module, "PairPredictor")
+        .def(nb::init<nb::object, const Vector1<std::int64_t>&, const Matrix<double>&, const Vector1<double>&>(),
+             "store"_a, "n_support"_a, "dual_coef"_a, "intercept"_a)
+        .def("scores", &dense_pair_scores<float>, "points"_a.noconvert(), "n_threads"_a)
+        .def("scores", &dense_pair_scores<double>, "points"_a.noconvert(), "n_threads"_a)
+        .def("scores", &sparse_pair_scores, "points"_a, "n_threads"_a)
+        .def("classes", &dense_classes<float>, "points"_a.noconvert(), "dag"_a, "n_threads"_a)
+        .def("classes", &dense_classes<double>, "points"_a.noconvert(), "dag"_a, "n_threads"_a)
+        .def("classes", &sparse_classes, "points"_a, "dag"_a, "n_threads"_a);
     module.def("solve_binary", &solve_statements, "store"_a, "statements"_a, "loss"_a, "options"_a, "watch"_a.none());
 }
 

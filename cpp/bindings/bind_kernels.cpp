@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "arrays.hpp"
+#include "python_watcher.hpp"
 #include "row_cache.hpp"
 #include "scores.hpp"
 #include "store.hpp"
@@ -10,18 +11,6 @@ namespace multimargin::bindings {
 namespace {
 
 using namespace nb::literals;
-
-// Ctrl-C during a long prediction.
-class SignalWatcher final : public Watcher {
-  public:
-    Verdict watch(const Progress&, const std::function<void()>&) override {
-        const nb::gil_scoped_acquire gil;
-        if (PyErr_CheckSignals() == 0) return Verdict::go_on;
-        pending = true;
-        return Verdict::interrupted;
-    }
-    bool pending = false;
-};
 
 void check_indices(const std::vector<Index>& indices, Index size) {
     for (const Index i : indices) {

@@ -40,4 +40,16 @@ class PythonWatcher final : public Watcher {
     std::function<nb::object()> state_;
 };
 
+// Ctrl-C during a long prediction.
+class SignalWatcher final : public Watcher {
+  public:
+    Verdict watch(const Progress&, const std::function<void()>&) override {
+        const nb::gil_scoped_acquire gil;
+        if (PyErr_CheckSignals() == 0) return Verdict::go_on;
+        pending = true;
+        return Verdict::interrupted;
+    }
+    bool pending = false;
+};
+
 }  // namespace multimargin::bindings

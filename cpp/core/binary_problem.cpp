@@ -18,6 +18,8 @@ BinaryProblem::BinaryProblem(const KernelSource& source, std::vector<Index> rows
     for (const double C_i : C_) {
         if (!(C_i > 0.0)) throw std::invalid_argument("every C must be positive");
     }
+    diagonal_.reserve(rows_.size());
+    for (Index e = 0; e < size(); ++e) diagonal_.push_back(source.diagonal(row(e)) + ridge(e));
 }
 
 BinaryInterval interval_of(const BinaryProblem& problem, const BinaryState& state) {
@@ -83,8 +85,7 @@ double coefficient_mass(const BinaryState& state) {
 bool float32_too_coarse(const BinaryProblem& problem, const BinaryState& state, double tol) {
     double largest = 0.0;
     for (Index e = 0; e < problem.size(); ++e) {
-        if (state.amounts[unsigned_index(e)] > 0.0)
-            largest = std::max(largest, problem.source().diagonal(problem.row(e)));
+        if (state.amounts[unsigned_index(e)] > 0.0) largest = std::max(largest, problem.diagonal(e) - problem.ridge(e));
     }
     return 1e-8 * largest * coefficient_mass(state) > 0.25 * tol;
 }

@@ -29,7 +29,7 @@ class BinaryProblem {
     double cap(Index e) const { return loss_ == Loss::hinge ? C_[unsigned_index(e)] : infinity; }
     // The squared hinge adds this to the kernel's diagonal.
     double ridge(Index e) const { return loss_ == Loss::hinge ? 0.0 : 0.5 / C_[unsigned_index(e)]; }
-    double diagonal(Index e) const { return source_->diagonal(row(e)) + ridge(e); }
+    double diagonal(Index e) const { return diagonal_[unsigned_index(e)]; }  // with the ridge
     double penalty(Index e) const { return C_[unsigned_index(e)]; }
     double charge(double shortfall) const {
         if (shortfall <= 0.0) return 0.0;
@@ -43,7 +43,7 @@ class BinaryProblem {
     const KernelSource* source_;
     std::vector<Index> rows_;
     Index n_positive_;
-    std::vector<double> C_;
+    std::vector<double> C_, diagonal_;
     Loss loss_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "binary_blocks.hpp"
 #include "binary_descent.hpp"
+#include "binary_polish.hpp"
 
 namespace multimargin {
 
@@ -103,6 +104,7 @@ class BinarySolve {
             float64_rows_ = true;
             reached = by_method<double>();
         }
+        if (reached == Reached::yes && options_.extra_tol > 0.0) reached = go_beyond();
         switch (reached) {
             case Reached::yes: return StopReason::converged;
             case Reached::out_of_steps: return StopReason::max_iter;
@@ -119,6 +121,30 @@ class BinarySolve {
         }
         BinaryBlocks<T> method(problem_, state_, options_, monitor_, tally_, team_);
         return reach(method);
+    }
+
+    // tol is met; a small problem is taken further, by the linear system of its free variables and some pairs between.
+    Reached go_beyond() {
+        constexpr int most_rounds = 4;
+        const double floor = 1e-15 * coefficient_mass(state_) * largest_diagonal();
+        const double target = std::max(options_.extra_tol, floor);
+        for (int i = 0; i < most_rounds && summary_.violation > target; ++i) {
+            const BinaryState before = state_;
+            const BinarySummary reached = summary_;
+            const bool moved = polish(problem_, state_, monitor_);
+            if (!moved || !look_at_all() || (summary_.violation > options_.tol && i + 1 == most_rounds)) {
+                if (monitor_.stopped()) return Reached::stopped;
+                state_ = before;
+                summary_ = reached;
+                break;
+            }
+            if (summary_.violation <= target) break;
+            OneLevel<double> pairs(problem_, state_, options_, monitor_, tally_);
+            const Outcome outcome = pairs.run(target, options_.extra_steps);
+            pairs.scatter();
+            if (outcome == Outcome::stopped || !look_at_all()) return Reached::stopped;
+        }
+        return summary_.violation <= options_.tol ? Reached::yes : Reached::stalled;
     }
 
     // Descends until the exact look confirms tol.

@@ -54,6 +54,16 @@ class DenseColumns final : public KernelColumns<T> {
         return prepared;
     }
 
+    std::unique_ptr<KernelRows> prepare_points(const DataView& points) const override {
+        const DenseView& dense = std::get<DenseView>(points);
+        if (dense.columns() != n_features_) throw std::invalid_argument("the widths of the two data sets differ");
+        auto prepared = std::make_unique<DenseRows<T>>(dense.rows(), n_features_);
+        for (Index r = 0; r < dense.rows(); ++r) {
+            gather_row(dense, source_.centre(), r, prepared->values.data() + r * n_features_, 1);
+        }
+        return prepared;
+    }
+
     void fill_panel(const KernelRows& rows, Index first_row, Index n_rows, Index p, T* out, Index ld) const override {
         const T* values = static_cast<const DenseRows<T>&>(rows).values.data() + first_row * n_features_;
         run_tile(source_.table(), simd::Tile<T>{values, n_rows, n_features_, panel(p), out, ld}, evaluation_);
@@ -126,17 +136,44 @@ DenseSource::DenseSource(DenseView data, Kernel kernel, const simd::Table& table
       centre_(kernel.shift_invariant() ? column_means(data) : std::vector<double>(unsigned_index(data.columns()))) {}
 
 double DenseSource::diagonal(Index i) const {
+    if (kernel_.shift_invariant()) return kernel_.diagonal(0.0);
     double s = 0.0;
     for (Index k = 0; k < data_.columns(); ++k) s += data_.at(i, k) * data_.at(i, k);
     return kernel_.diagonal(s);
 }
 
-std::unique_ptr<KernelColumns<double>> DenseSource::foreign_columns(const DataView& data,
-                                                                    std::span<const Index> columns) const {
+const DenseView& DenseSource::checked(const DataView& data) const {
     const DenseView* dense = std::get_if<DenseView>(&data);
     if (dense == nullptr) throw std::invalid_argument("dense data need dense points");
     if (dense->columns() != data_.columns()) throw std::invalid_argument("the widths of the two data sets differ");
-    return std::make_unique<DenseColumns<double>>(*this, *dense, columns);
+    return *dense;
+}
+
+std::unique_ptr<KernelColumns<double>> DenseSource::foreign_columns(const DataView& data,
+                                                                    std::span<const Index> columns) const {
+    return std::make_unique<DenseColumns<double>>(*this, checked(data), columns);
+}
+
+std::unique_ptr<KernelColumns<float>> DenseSource::foreign_columns_f32(const DataView& data,
+                                                                       std::span<const Index> columns) const {
+    return std::make_unique<DenseColumns<float>>(*this, checked(data), columns);
+}
+
+// Rounding x to float32 moves it by 6e-8 |x|, and exp(-gamma d^2) changes by at most 0.86 sqrt(gamma) for a unit of d:
+// 5e-8 sqrt(gamma) |x|. The laplacian changes by gamma for a unit of the 1-norm.
+bool DenseSource::accurate_in_float32() const {
+    if (!kernel_.shift_invariant()) return false;
+    constexpr double largest_exponent = 60.0;
+    const bool squared = kernel_.kind == KernelKind::rbf;
+    for (Index i = 0; i < data_.rows(); ++i) {
+        double size = 0.0;
+        for (Index k = 0; k < data_.columns(); ++k) {
+            const double x = data_.at(i, k) - centre_[unsigned_index(k)];
+            size += squared ? x * x : std::abs(x);
+        }
+        if (kernel_.gamma * size > (squared ? largest_exponent : std::sqrt(largest_exponent))) return false;
+    }
+    return true;
 }
 
 std::unique_ptr<KernelColumns<float>> DenseSource::columns_f32(std::span<const Index> columns) const {

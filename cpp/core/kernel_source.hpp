@@ -56,6 +56,8 @@ class KernelColumns {
     // unless they are kept somewhere already.
     virtual void panel_rows(const KernelRows& rows, Index first_row, Index n_rows, Index panel, T* scratch,
                             const T** values) const;
+    // Rows that are points of other data of the source's kind; null where that is not supported.
+    virtual std::unique_ptr<KernelRows> prepare_points(const DataView&) const { return nullptr; }
     // All panels, next to each other.
     void fill(std::span<const Index> rows, T* out, Index ld) const;
 
@@ -79,6 +81,10 @@ class KernelSource {
     // Columns from other data of the same kind and width: prediction.
     virtual std::unique_ptr<KernelColumns<double>> foreign_columns(const DataView& data,
                                                                    std::span<const Index> columns) const = 0;
+    virtual std::unique_ptr<KernelColumns<float>> foreign_columns_f32(const DataView& data,
+                                                                      std::span<const Index> columns) const = 0;
+    // Whether float32 kernel values of these rows err by less than about 4e-7, whatever the other point is.
+    virtual bool accurate_in_float32() const = 0;
 
     template <class T>
     std::unique_ptr<KernelColumns<T>> columns(std::span<const Index> chosen) const {
@@ -101,6 +107,9 @@ class DenseSource final : public KernelSource {
 
     std::unique_ptr<KernelColumns<double>> foreign_columns(const DataView& data,
                                                            std::span<const Index> columns) const override;
+    std::unique_ptr<KernelColumns<float>> foreign_columns_f32(const DataView& data,
+                                                              std::span<const Index> columns) const override;
+    bool accurate_in_float32() const override;
 
     const DenseView& data() const { return data_; }
     const Kernel& kernel() const { return kernel_; }
@@ -108,6 +117,8 @@ class DenseSource final : public KernelSource {
     const std::vector<double>& centre() const { return centre_; }
 
   private:
+    const DenseView& checked(const DataView& data) const;
+
     DenseView data_;
     Kernel kernel_;
     const simd::Table& table_;

@@ -259,13 +259,25 @@ std::unique_ptr<KernelColumns<double>> SparseSource::columns_f64(std::span<const
     return std::make_unique<SparseColumns<double>>(*this, data_, columns, norms_f64_);
 }
 
-std::unique_ptr<KernelColumns<double>> SparseSource::foreign_columns(const DataView& data,
-                                                                     std::span<const Index> columns) const {
+const CsrView& SparseSource::checked(const DataView& data) const {
     const CsrView* sparse = std::get_if<CsrView>(&data);
     if (sparse == nullptr) throw std::invalid_argument("sparse data need sparse points");
     if (sparse->columns() != data_.columns()) throw std::invalid_argument("the widths of the two data sets differ");
-    const std::vector<double> norms = norms_of<double>(table_, kernel_.evaluation().form, *sparse);
-    return std::make_unique<SparseColumns<double>>(*this, *sparse, columns, norms);
+    return *sparse;
+}
+
+std::unique_ptr<KernelColumns<double>> SparseSource::foreign_columns(const DataView& data,
+                                                                     std::span<const Index> columns) const {
+    const CsrView& points = checked(data);
+    const std::vector<double> norms = norms_of<double>(table_, kernel_.evaluation().form, points);
+    return std::make_unique<SparseColumns<double>>(*this, points, columns, norms);
+}
+
+std::unique_ptr<KernelColumns<float>> SparseSource::foreign_columns_f32(const DataView& data,
+                                                                        std::span<const Index> columns) const {
+    const CsrView& points = checked(data);
+    const std::vector<float> norms = norms_of<float>(table_, kernel_.evaluation().form, points);
+    return std::make_unique<SparseColumns<float>>(*this, points, columns, norms);
 }
 
 }  // namespace multimargin

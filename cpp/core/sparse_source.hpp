@@ -15,6 +15,9 @@ class SparseSource final : public KernelSource {
     std::unique_ptr<KernelColumns<double>> columns_f64(std::span<const Index> columns) const override;
     std::unique_ptr<KernelColumns<double>> foreign_columns(const DataView& data,
                                                            std::span<const Index> columns) const override;
+    std::unique_ptr<KernelColumns<float>> foreign_columns_f32(const DataView& data,
+                                                              std::span<const Index> columns) const override;
+    bool accurate_in_float32() const override { return false; }  // the form |x|^2 + |z|^2 - 2 x'z depends on the point
 
     const CsrView& data() const { return data_; }
     const Kernel& kernel() const { return kernel_; }
@@ -30,6 +33,8 @@ class SparseSource final : public KernelSource {
     }
 
   private:
+    const CsrView& checked(const DataView& data) const;
+
     CsrView data_;
     Kernel kernel_;
     const simd::Table& table_;

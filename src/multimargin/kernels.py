@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -140,12 +141,17 @@ class KernelStore:
     def scores(self, rows: IntArray, beta: FloatArray, points: DataMatrix, n_threads: int) -> FloatArray:
         """Return sum_s beta_sc k(x_rows[s], z), shape (n_points, n_scores), in float64."""
         chosen, weights = np.ascontiguousarray(rows, dtype=np.int64), np.ascontiguousarray(beta)
-        if is_sparse(points) == self.sparse:
-            return self.core.scores(chosen, weights, to_core(tidy(points)), n_threads)
+        blocks = [self.core.scores(chosen, weights, block, n_threads) for block in self.points(points)]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+    def points(self, X: DataMatrix) -> Iterator[DataArray | _core.SparseData]:
+        """Yield X as the core takes it beside this store's data: whole, or converted by blocks of rows."""
+        if is_sparse(X) == self.sparse:
+            yield to_core(tidy(X))
+            return
         step = max(1, CONVERTED_ENTRIES // max(1, self._width))
-        blocks = (points[first : first + step] for first in range(0, points.shape[0], step))
-        converted = (to_core(tidy(self._of_this_kind(block))) for block in blocks)
-        return np.concatenate([self.core.scores(chosen, weights, block, n_threads) for block in converted])
+        for first in range(0, X.shape[0], step):
+            yield to_core(tidy(self._of_this_kind(X[first : first + step])))
 
     def _of_this_kind(self, X: DataMatrix) -> DataMatrix:
         if is_sparse(X) == self.sparse:

@@ -196,7 +196,7 @@ def run_core(problem: DualProblem, options: SolverOptions, start: SolverState | 
         None if start is None or start.scores is None else np.ascontiguousarray(start.scores),
         None if watch is None else _adapt(watch, problem.n_classes),
     )
-    report = _report(result.report)
+    report = read_report(result.report)
     state = SolverState(result.amounts, result.scores if report.verified else None, problem.n_classes)
     error = result.error
     # An exception's traceback holds this frame; through it the result would hold itself, unseen by the collector.
@@ -212,7 +212,8 @@ def _adapt(watch: Watch, n_classes: int) -> Callable[[_core.Progress, Callable[[
     return adapted
 
 
-def _report(report: _core.Report) -> SolverReport:
+def read_report(report: _core.Report) -> SolverReport:
+    """Return the core's report as a value."""
     values: dict[str, Any] = {
         entry.name: getattr(report, entry.name)
         for entry in fields(SolverReport)

@@ -61,6 +61,12 @@ void axpy(double factor, const T* row, double* out, Size n) {
     for (Size j = 0; j < n; ++j) out[j] += factor * static_cast<double>(row[j]);
 }
 
+double dot_f32(const float* x, const float* y, Size n) {
+    double sum = 0.0;
+    for (Size k = 0; k < n; ++k) sum += static_cast<double>(x[k]) * static_cast<double>(y[k]);
+    return sum;
+}
+
 double dot(const double* x, const double* y, Size n) {
     double sum = 0.0;
     for (Size j = 0; j < n; ++j) sum += x[j] * y[j];
@@ -286,6 +292,7 @@ const Table& scalar_table() {
                              axpy<float>,
                              axpy<double>,
                              dot,
+                             dot_f32,
                              rotate,
                              subtract_product,
                              gradient,

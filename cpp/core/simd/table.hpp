@@ -178,6 +178,8 @@ struct Table {
     void (*axpy_f32)(double factor, const float* row, double* out, Size n);
     void (*axpy_f64)(double factor, const double* row, double* out, Size n);
     double (*dot)(const double* x, const double* y, Size n);
+    // Products of 256 terms at a time are summed in float32, these sums in float64.
+    double (*dot_f32)(const float* x, const float* y, Size n);
     // (x, y) <- (c x + s y, c y - s x)
     void (*rotate)(double c, double s, double* x, double* y, Size n);
     void (*subtract_product)(const Product&);

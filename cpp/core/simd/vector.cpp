@@ -307,6 +307,7 @@ const Table& MM_CONCAT(MULTIMARGIN_SIMD_TARGET, _table)() {
                              axpy<float>,
                              axpy<double>,
                              dot,
+                             dot_f32,
                              rotate,
                              subtract_product,
                              gradient,

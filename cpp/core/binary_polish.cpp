@@ -1,0 +1,122 @@
+#include "binary_polish.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cholesky.hpp"
+
+namespace multimargin {
+
+namespace {
+
+// Faces solved at most, each with fewer variables than the one before.
+constexpr int most_faces = 20;
+constexpr double pivot_floor = 1e-12;
+
+class Face {
+  public:
+    Face(const BinaryProblem& problem, BinaryState& state) : problem_(problem), state_(state) {
+        for (Index e = 0; e < problem.size(); ++e) {
+            if (is_free(e)) examples_.push_back(e);
+        }
+    }
+
+    bool is_worth_it() const { return examples_.size() >= 2 && size() <= polish_most_free; }
+
+    void compute_kernel() {
+        std::vector<Index> rows;
+        for (const Index e : examples_) rows.push_back(problem_.row(e));
+        const auto columns = problem_.source().columns<double>(rows);
+        ld_ = columns->n_panels() * simd::panel_width;
+        kernel_.resize(unsigned_index(ld_ * size()));
+        columns->fill(rows, kernel_.data(), ld_);
+        for (Index k = 0; k < size(); ++k)
+            kernel_[unsigned_index(k * ld_ + k)] += problem_.ridge(examples_[unsigned_index(k)]);
+        for (const Index e : examples_) scores_.push_back(state_.scores[unsigned_index(e)]);
+        present_ = std::vector<Index>(examples_.size());
+        std::iota(present_.begin(), present_.end(), Index{0});
+    }
+
+    // One step towards the optimum of the face. True when a variable stopped it, so that a smaller face is left.
+    bool step(Monitor& monitor) {
+        const std::size_t n = present_.size();
+        if (n < 2) return false;
+        UpdatableCholesky factor;
+        factor.begin(static_cast<Index>(n));
+        double largest = 0.0;
+        for (std::size_t k = 0; k < n; ++k) {
+            double* column = factor.column_of_matrix(static_cast<Index>(k));
+            for (std::size_t i = k; i < n; ++i) column[i] = entry(present_[i], present_[k]);
+            largest = std::max(largest, column[k]);
+        }
+        if (!factor.factorize(pivot_floor * largest, [&] { return monitor.poll(); })) return false;
+        // K d + b 1 = -E, 1'd = 0
+        std::vector<double> ones(n, 1.0), scores(n);
+        for (std::size_t k = 0; k < n; ++k) scores[k] = scores_[unsigned_index(present_[k])];
+        factor.solve(ones);
+        factor.solve(scores);
+        const double b =
+            -std::accumulate(scores.begin(), scores.end(), 0.0) / std::accumulate(ones.begin(), ones.end(), 0.0);
+        std::vector<double> change(n);
+        for (std::size_t k = 0; k < n; ++k) change[k] = -scores[k] - b * ones[k];
+        return move(change);
+    }
+
+  private:
+    Index size() const { return static_cast<Index>(examples_.size()); }
+    double entry(Index i, Index j) const { return kernel_[unsigned_index(i * ld_ + j)]; }
+    bool is_free(Index e) const {
+        const double a = state_.amounts[unsigned_index(e)];
+        return a > 0.0 && a < problem_.cap(e);
+    }
+
+    bool move(std::vector<double>& change) {
+        const double excess = std::accumulate(change.begin(), change.end(), 0.0) / static_cast<double>(change.size());
+        double share = 1.0;
+        std::size_t stopped_by = change.size();
+        for (std::size_t k = 0; k < change.size(); ++k) {
+            change[k] -= excess;  // rounding: the equality holds exactly
+            const Index e = examples_[unsigned_index(present_[k])];
+            const double a = state_.amounts[unsigned_index(e)], up = problem_.sign(e) * change[k];
+            const double room = up > 0.0 ? problem_.cap(e) - a : a;
+            if (std::abs(up) * share > room) {
+                share = room / std::abs(up);
+                stopped_by = k;
+            }
+        }
+        apply(change, share, stopped_by);
+        if (stopped_by == change.size()) return false;
+        present_.erase(present_.begin() + static_cast<Index>(stopped_by));
+        return true;
+    }
+
+    void apply(const std::vector<double>& change, double share, std::size_t stopped_by) {
+        for (std::size_t k = 0; k < change.size(); ++k) {
+            const Index e = examples_[unsigned_index(present_[k])];
+            const double moved = share * change[k], up = problem_.sign(e) * moved;
+            double& a = state_.amounts[unsigned_index(e)];
+            a = k == stopped_by ? (up > 0.0 ? problem_.cap(e) : 0.0) : std::clamp(a + up, 0.0, problem_.cap(e));
+            for (Index i = 0; i < size(); ++i) scores_[unsigned_index(i)] += moved * entry(present_[k], i);
+        }
+    }
+
+    const BinaryProblem& problem_;
+    BinaryState& state_;
+    std::vector<Index> examples_, present_;
+    AlignedVector<double> kernel_;
+    std::vector<double> scores_;
+    Index ld_ = 0;
+};
+
+}  // namespace
+
+bool polish(const BinaryProblem& problem, BinaryState& state, Monitor& monitor) {
+    Face face(problem, state);
+    if (!face.is_worth_it()) return false;
+    face.compute_kernel();
+    for (int i = 0; i < most_faces && face.step(monitor); ++i) {
+    }
+    return true;
+}
+
+}  // namespace multimargin

@@ -1,0 +1,214 @@
+#include "pair_model.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace multimargin {
+
+namespace {
+
+// Points whose pair scores are held at a time; a multiple of the panel's width.
+constexpr Index chunk_points = 1024;
+// Up to so many points are rows against the support vectors as columns: a panel of 64 points would be mostly empty.
+constexpr Index few_points = 16;
+// Points that walk the DAG together: many, so that there are some at every node, but work for every thread.
+constexpr Index least_walk = 512, largest_walk = 4096;
+
+double dot_of(const float* x, const float* y, Index n) { return simd::best_table().dot_f32(x, y, n); }
+double dot_of(const double* x, const double* y, Index n) { return simd::best_table().dot(x, y, n); }
+
+Index count_points(const DataView& points) {
+    return std::visit([](const auto& view) { return view.rows(); }, points);
+}
+
+template <class T>
+std::unique_ptr<KernelColumns<T>> columns_of(const KernelSource& source, const DataView& points,
+                                             std::span<const Index> rows) {
+    if constexpr (std::is_same_v<T, float>) {
+        return source.foreign_columns_f32(points, rows);
+    } else {
+        return source.foreign_columns(points, rows);
+    }
+}
+
+std::vector<Index> range(Index begin, Index end) {
+    std::vector<Index> indices(unsigned_index(end - begin));
+    std::iota(indices.begin(), indices.end(), begin);
+    return indices;
+}
+
+}  // namespace
+
+PairModel::PairModel(const KernelSource& support_vectors, std::vector<Index> n_support,
+                     std::span<const double> dual_coef, std::vector<double> intercept)
+    : source_(support_vectors),
+      n_support_(std::move(n_support)),
+      begin_(n_support_.size() + 1, 0),
+      intercept_(std::move(intercept)),
+      all_(0) {
+    const Index d = n_classes();
+    std::partial_sum(n_support_.begin(), n_support_.end(), begin_.begin() + 1);
+    const Index n = begin_.back();
+    const bool fits = d >= 2 && n == source_.size() && n_pairs() == d * (d - 1) / 2 &&
+                      static_cast<Index>(dual_coef.size()) == (d - 1) * n;
+    if (!fits) throw std::invalid_argument("the arrays of a one-vs-one model do not fit together");
+    const std::vector<Index> rows = range(0, n);
+    all_ = Coefficients(rows, n_pairs());
+    for (Index i = 0; i < d; ++i) {
+        for (Index j = i + 1; j < d; ++j) pairs_.push_back({i, j});
+    }
+    for (Index p = 0; p < n_pairs(); ++p) {
+        const Pair pair = pairs_[unsigned_index(p)];
+        by_pair_.emplace_back(1);
+        for (const auto& [own, other] : {std::pair{pair.first, pair.second - 1}, std::pair{pair.second, pair.first}}) {
+            for (Index s = begin_[unsigned_index(own)]; s < begin_[unsigned_index(own) + 1]; ++s) {
+                const double value = dual_coef[unsigned_index(other * n + s)];
+                if (value == 0.0) continue;
+                all_.add(p, s, value);
+                by_pair_.back().add_row(s, {&value, 1});
+            }
+        }
+    }
+    single_ = source_.accurate_in_float32();
+    if (single_) {
+        columns_f32_ = source_.columns_f32(rows);
+        coef_f32_.assign(dual_coef.begin(), dual_coef.end());
+    } else {
+        columns_f64_ = source_.columns_f64(rows);
+        coef_f64_.assign(dual_coef.begin(), dual_coef.end());
+    }
+}
+
+// One row of kernel values serves all pairs: a dot product for every class and every other class.
+template <class T>
+void PairModel::few_scores(const KernelColumns<T>& support, const AlignedVector<T>& coef, const DataView& points,
+                           double* scores) const {
+    const Index n = support.size(), ld = support.n_panels() * simd::panel_width, n_points = count_points(points);
+    const auto rows = support.prepare_points(points);
+    AlignedVector<T> values(unsigned_index(n_points * ld));
+    for (Index panel = 0; panel < support.n_panels(); ++panel) {
+        support.fill_panel(*rows, 0, n_points, panel, values.data() + panel * simd::panel_width, ld);
+    }
+    for (Index k = 0; k < n_points; ++k) {
+        const T* row = values.data() + k * ld;
+        for (Index p = 0; p < n_pairs(); ++p) {
+            const auto [i, j] = pairs_[unsigned_index(p)];
+            const Index first = begin_[unsigned_index(i)], second = begin_[unsigned_index(j)];
+            const double a = dot_of(coef.data() + (j - 1) * n + first, row + first, n_support_[unsigned_index(i)]);
+            const double b = dot_of(coef.data() + i * n + second, row + second, n_support_[unsigned_index(j)]);
+            scores[k * n_pairs() + p] = a + b + intercept_[unsigned_index(p)];
+        }
+    }
+}
+
+// Scores of a chunk, one line per pair; then `use(first point, number of points, scores, ld)`.
+template <class Use>
+bool PairModel::for_each_chunk(const DataView& points, ThreadTeam& team, Monitor& monitor, Use use) const {
+    const Index n = count_points(points);
+    AlignedVector<double> scores;
+    for (Index begin = 0; begin < n; begin += chunk_points) {
+        const Index end = std::min(n, begin + chunk_points);
+        const std::vector<Index> rows = range(begin, end);
+        const Index ld = round_up(end - begin, simd::panel_width);
+        scores.resize(checked_product(n_pairs(), ld));
+        for (Index p = 0; p < n_pairs(); ++p) {
+            std::fill_n(scores.begin() + p * ld, ld, intercept_[unsigned_index(p)]);
+        }
+        const bool done =
+            single_ ? add_scores(*columns_of<float>(source_, points, rows), all_, scores.data(), ld, team, &monitor)
+                    : add_scores(*columns_of<double>(source_, points, rows), all_, scores.data(), ld, team, &monitor);
+        if (!done) return false;
+        use(begin, end - begin, scores.data(), ld);
+    }
+    return true;
+}
+
+bool PairModel::scores(const DataView& points, ThreadTeam& team, Monitor& monitor, double* out) const {
+    const bool dense = std::holds_alternative<DenseView>(points);
+    if (count_points(points) <= few_points && dense) {
+        single_ ? few_scores(*columns_f32_, coef_f32_, points, out) : few_scores(*columns_f64_, coef_f64_, points, out);
+        return true;
+    }
+    return for_each_chunk(points, team, monitor, [&](Index begin, Index count, const double* scores, Index ld) {
+        for (Index k = 0; k < count; ++k) {
+            for (Index p = 0; p < n_pairs(); ++p) out[(begin + k) * n_pairs() + p] = scores[p * ld + k];
+        }
+    });
+}
+
+std::int64_t PairModel::winner_of(const double* scores, Index stride) const {
+    thread_local std::vector<int> votes;
+    votes.assign(unsigned_index(n_classes()), 0);
+    for (Index p = 0; p < n_pairs(); ++p) {
+        const auto [i, j] = pairs_[unsigned_index(p)];
+        ++votes[unsigned_index(scores[p * stride] > 0.0 ? i : j)];
+    }
+    return std::max_element(votes.begin(), votes.end()) - votes.begin();
+}
+
+bool PairModel::vote(const DataView& points, ThreadTeam& team, Monitor& monitor, std::int64_t* classes) const {
+    const Index n = count_points(points);
+    if (n <= few_points && std::holds_alternative<DenseView>(points)) {
+        std::vector<double> few(checked_product(n, n_pairs()));
+        scores(points, team, monitor, few.data());
+        for (Index k = 0; k < n; ++k) classes[k] = winner_of(few.data() + k * n_pairs(), 1);
+        return true;
+    }
+    return for_each_chunk(points, team, monitor, [&](Index begin, Index count, const double* scores, Index ld) {
+        for (Index k = 0; k < count; ++k) classes[begin + k] = winner_of(scores + k, ld);
+    });
+}
+
+template <class T>
+void PairModel::walk_pair(Index pair, const DataView& points, std::span<const Index> rows, std::vector<double>& scores,
+                          Monitor& monitor) const {
+    const auto columns = columns_of<T>(source_, points, rows);
+    const Index ld = columns->n_panels() * simd::panel_width;
+    AlignedVector<double> sums(unsigned_index(ld), intercept_[unsigned_index(pair)]);
+    ThreadTeam alone(1);
+    add_scores(*columns, by_pair_[unsigned_index(pair)], sums.data(), ld, alone, &monitor);
+    scores.assign(sums.begin(), sums.begin() + static_cast<Index>(rows.size()));
+}
+
+// Points at the same node (first, last) of the DAG are taken together; nodes in the order of their depth.
+template <class T>
+void PairModel::walk_block(const DataView& points, Index begin, Index end, std::int64_t* classes,
+                           Monitor& monitor) const {
+    const Index d = n_classes();
+    std::vector<std::vector<Index>> here(unsigned_index(d)),
+        next(unsigned_index(d));  // points by the node's first class
+    here[0] = range(begin, end);
+    std::vector<double> scores;
+    for (Index depth = 0; depth + 1 < d; ++depth) {
+        for (Index first = 0; first <= depth; ++first) {
+            std::vector<Index>& waiting = here[unsigned_index(first)];
+            if (waiting.empty()) continue;
+            if (monitor.poll()) return;
+            const Index last = first + d - 1 - depth;
+            const Index pair = first * (2 * d - first - 1) / 2 + last - first - 1;
+            walk_pair<T>(pair, points, waiting, scores, monitor);
+            for (std::size_t k = 0; k < waiting.size(); ++k) {
+                next[unsigned_index(scores[k] > 0.0 ? first : first + 1)].push_back(waiting[k]);
+            }
+            waiting.clear();
+        }
+        std::swap(here, next);
+    }
+    for (Index c = 0; c < d; ++c) {
+        for (const Index point : here[unsigned_index(c)]) classes[point] = c;
+    }
+}
+
+bool PairModel::walk(const DataView& points, ThreadTeam& team, Monitor& monitor, std::int64_t* classes) const {
+    const Index n = count_points(points);
+    const Index together = std::clamp(n / team.n_threads() + 1, least_walk, largest_walk);
+    const auto task = [&](Index block) {
+        const Index begin = block * together, end = std::min(n, begin + together);
+        single_ ? walk_block<float>(points, begin, end, classes, monitor)
+                : walk_block<double>(points, begin, end, classes, monitor);
+    };
+    team.run((n + together - 1) / together, task, [&] { monitor.poll(); });
+    return !monitor.stopped();
+}
+
+}  // namespace multimargin

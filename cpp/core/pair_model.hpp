@@ -1,0 +1,66 @@
+// Prediction of one-vs-one machines: scores of all pairs of classes, votes, and the decision DAG. HL02
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernel_source.hpp"
+#include "monitor.hpp"
+#include "parallel.hpp"
+#include "scores.hpp"
+
+namespace multimargin {
+
+// Support vectors grouped by class, each once, with coefficients in LIBSVM's layout: for a support vector of class i,
+// coefficient j - 1 is that of the pair (i, j) with j > i, coefficient j that of (j, i) with j < i.
+// A score > 0 of a pair (i, j), i < j, speaks for i. The source must outlive the model.
+class PairModel {
+  public:
+    PairModel(const KernelSource& support_vectors, std::vector<Index> n_support, std::span<const double> dual_coef,
+              std::vector<double> intercept);
+
+    Index n_classes() const { return static_cast<Index>(n_support_.size()); }
+    Index n_pairs() const { return static_cast<Index>(intercept_.size()); }
+
+    // scores[point * n_pairs + pair]. All return false when the monitor stopped them.
+    bool scores(const DataView& points, ThreadTeam& team, Monitor& monitor, double* scores) const;
+    // The class with most votes; of equally many the first.
+    bool vote(const DataView& points, ThreadTeam& team, Monitor& monitor, std::int64_t* classes) const;
+    // First against last of the list of classes, the loser is dropped; only the support vectors of pairs on a point's
+    // path are looked at.
+    bool walk(const DataView& points, ThreadTeam& team, Monitor& monitor, std::int64_t* classes) const;
+
+  private:
+    struct Pair {
+        Index first, second;
+    };
+
+    template <class Use>
+    bool for_each_chunk(const DataView& points, ThreadTeam& team, Monitor& monitor, Use use) const;
+    template <class T>
+    void few_scores(const KernelColumns<T>& support, const AlignedVector<T>& coef, const DataView& points,
+                    double* scores) const;
+    template <class T>
+    void walk_block(const DataView& points, Index begin, Index end, std::int64_t* classes, Monitor& monitor) const;
+    template <class T>
+    void walk_pair(Index pair, const DataView& points, std::span<const Index> rows, std::vector<double>& scores,
+                   Monitor& monitor) const;
+    std::int64_t winner_of(const double* scores, Index stride) const;
+
+    const KernelSource& source_;
+    std::vector<Index> n_support_, begin_;  // support vectors of class c: begin_[c] .. begin_[c + 1]
+    std::vector<double> intercept_;
+    std::vector<Pair> pairs_;
+    std::vector<Coefficients> by_pair_;  // for the DAG: the support vectors of one pair
+    Coefficients all_;
+    bool single_;  // kernel values in float32 are exact enough
+    // For a few points at a time: all support vectors as columns, and coefficients by row of LIBSVM's layout.
+    std::unique_ptr<KernelColumns<float>> columns_f32_;
+    std::unique_ptr<KernelColumns<double>> columns_f64_;
+    AlignedVector<float> coef_f32_;
+    AlignedVector<double> coef_f64_;
+};
+
+}  // namespace multimargin

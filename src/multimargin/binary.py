@@ -1,0 +1,132 @@
+"""Binary problems with an exact bias, many at once: the one call into the C++ core, and their objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from multimargin import _core
+from multimargin.certificate import Objectives
+from multimargin.kernels import KernelStore
+from multimargin.machines import FloatArray
+from multimargin.problem import Bias, Loss
+from multimargin.schemes import BinaryProblem
+from multimargin.solver import Progress, SolverOptions, SolverReport, read_report
+
+
+@dataclass(frozen=True, eq=False)
+class BinarySolution:
+    """Dual variables in the order of the problem's rows, the bias, and what the solve reports."""
+
+    amounts: FloatArray
+    bias: float
+    report: SolverReport
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The solutions, and the exception (Ctrl-C, a failing callback) that ended the work, if one did."""
+
+    solutions: tuple[BinarySolution, ...]
+    error: BaseException | None
+
+
+# Called about every 50 ms with the progress and a function that returns the amounts of the problems that are done.
+BatchWatch = Callable[[Progress, Callable[[], list[FloatArray | None]]], bool]
+
+
+def solve_batch(
+    store: KernelStore,
+    problems: Sequence[BinaryProblem],
+    loss: Loss,
+    options: SolverOptions,
+    starts: Sequence[FloatArray] | None = None,
+    watch: BatchWatch | None = None,
+) -> Batch:
+    """Solve binary problems over one store, spread over the threads.
+
+    Solves   max sum a - 1/2 (ya)'K(ya) under 0 <= a <= C, y'a = 0, each to LIBSVM's m - M of at most ``options.tol``.
+    Given    starts that fit the problems; they are made feasible first.
+    Returns  solutions that are feasible whatever ended the work; those not begun are at zero.
+    See      IGEL, cpp/core/binary_solve.cpp.
+    """
+    given: Sequence[FloatArray | None] = [None] * len(problems) if starts is None else starts
+    statements = [
+        _core.BinaryStatement(problem.rows, problem.n_positive, problem.C, start)
+        for problem, start in zip(problems, given, strict=True)
+    ]
+    result = _core.solve_binary(
+        store.core,
+        statements,
+        getattr(_core.Loss, loss.value),
+        options.to_core(),
+        None if watch is None else _adapt(watch),
+    )
+    solutions = tuple(
+        BinarySolution(part.amounts, part.report.bias, read_report(part.report)) for part in result.results
+    )
+    error = result.error
+    del result  # see solver.run_core
+    return Batch(solutions, error)
+
+
+def _adapt(watch: BatchWatch) -> Callable[[_core.Progress, Callable[[], list[FloatArray | None]]], bool]:
+    def adapted(progress: _core.Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
+        moment = Progress(**{entry.name: getattr(progress, entry.name) for entry in fields(Progress)})
+        return bool(watch(moment, snapshot))
+
+    return adapted
+
+
+def signs(problem: BinaryProblem) -> FloatArray:
+    """Return y, in the order of the problem's rows."""
+    return np.where(np.arange(len(problem.rows)) < problem.n_positive, 1.0, -1.0)
+
+
+def evaluate_binary(
+    problem: BinaryProblem, amounts: FloatArray, scores: FloatArray, intercept: float, loss: Loss, bias: Bias
+) -> Objectives:
+    r"""Return objectives and violation at a, given f without an exact bias (with a regularised one).
+
+    Exact bias: LIBSVM's m - M (HL02 (22)); else the largest projected gradient.
+    """
+    y, C = signs(problem), problem.C
+    squared = loss is Loss.SQUARED_HINGE
+    cap = np.full(len(C), np.inf) if squared else C
+    hard = bool(np.isinf(C).all())
+    ridge = 0.5 / C if squared else np.zeros(len(C))
+    margin = y * (scores + (intercept if bias is Bias.EXACT else 0.0))
+    slack = np.maximum(1.0 - margin, 0.0)
+    norm = float(np.sum(amounts * y * scores))
+    charge = 0.0 if hard else float(np.sum(C * (slack**2 if squared else slack)))
+    stretch = 1.0
+    if hard:  # the factor on w and b that makes every margin reach 1: a feasible point of the primal
+        stretch = np.inf if (margin <= 0).any() else max(1.0, float(1.0 / margin.min()))
+    return Objectives(
+        primal=0.5 * stretch**2 * norm + charge,
+        dual=float(amounts.sum()) - 0.5 * norm - 0.5 * float(np.sum(ridge * amounts**2)),
+        violation=_violation(y * amounts, scores - y + ridge * y * amounts, y, cap, bias),
+    )
+
+
+def _violation(beta: FloatArray, error: FloatArray, y: FloatArray, cap: FloatArray, bias: Bias) -> float:
+    """How far the bias would have to be in two places; without one, how far a score is on the wrong side."""
+    amounts = y * beta
+    rises = np.where(y > 0, amounts < cap, amounts > 0)
+    falls = np.where(y > 0, amounts > 0, amounts < cap)
+    lowest_up = float(np.min(error[rises], initial=np.inf))
+    largest_low = float(np.max(error[falls], initial=-np.inf))
+    if bias is Bias.EXACT:
+        return max(0.0, largest_low - lowest_up)
+    return max(0.0, -lowest_up, largest_low)
+
+
+def progress_of(report: SolverReport, n_active: int, n_support: int) -> Progress:
+    """Return the last moment of a solve."""
+    shared: dict[str, Any] = {
+        name: getattr(report, name) for name in ("seconds", "violation", "dual", "primal", "kernel_rows", "cache_hits")
+    }
+    return Progress(iteration=report.n_iter, n_active=n_active, n_support=n_support, **shared)

@@ -1,0 +1,132 @@
+"""A trained one-vs-one machine: predicts by votes or by the decision DAG; knows nothing of how it was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from multimargin import _core
+from multimargin.kernels import KernelSpec, KernelStore
+from multimargin.machines import FloatArray, IntArray
+from multimargin.matrices import DataMatrix
+from multimargin.resources import n_threads
+from multimargin.schemes import DAG, BinaryProblem, pair_list
+from multimargin.training_set import TrainingSet
+from multimargin.voting import dag_scores, ovr_scores
+
+
+@dataclass(frozen=True, eq=False)
+class PairModel:
+    """Scores of all pairs of classes, D_ij(x) = sum_s coef_s k(x_s, x) + intercept_ij; > 0 speaks for i < j.
+
+    Parameters
+    ----------
+    support : ndarray of shape (n_SV,)
+        Rows of the training data, grouped by class, ascending within a class.
+    support_vectors : ndarray or CSR matrix of shape (n_SV, n_features)
+        Each once, however many pairs use it.
+    n_support : ndarray of shape (n_classes,)
+    dual_coef : ndarray of shape (n_classes - 1, n_SV)
+        LIBSVM's layout: for a support vector of class i the coefficient in the pair with j is entry j - 1 if i < j,
+        else entry j.
+    intercept : ndarray of shape (n_pairs,)
+    kernel : KernelSpec
+    scheme : {"ovo", "dag"}
+    """
+
+    support: IntArray
+    support_vectors: DataMatrix
+    n_support: np.ndarray
+    dual_coef: FloatArray
+    intercept: FloatArray
+    kernel: KernelSpec
+    scheme: str
+
+    @classmethod
+    def from_amounts(
+        cls,
+        data: TrainingSet,
+        problems: Sequence[BinaryProblem],
+        amounts: Sequence[FloatArray],
+        intercept: FloatArray,
+        kernel: KernelSpec,
+        scheme: str,
+    ) -> PairModel:
+        """Return the model of each pair's dual variables; an example without a coefficient is no support vector."""
+        coef = np.zeros((data.n_classes - 1, len(data.y)))
+        for (i, j), problem, a in zip(pair_list(data.n_classes), problems, amounts, strict=True):
+            coef[j - 1, problem.positive] = a[: problem.n_positive]
+            coef[i, problem.negative] = -a[problem.n_positive :]
+        used = np.flatnonzero(coef.any(axis=0))
+        used = used[np.argsort(data.y[used], kind="stable")]
+        rows = data.rows[used]
+        return cls(
+            support=rows,
+            support_vectors=data.X[rows],
+            n_support=np.bincount(data.y[used], minlength=data.n_classes).astype(np.int32),
+            dual_coef=np.ascontiguousarray(coef[:, used]),
+            intercept=intercept,
+            kernel=kernel,
+            scheme=scheme,
+        )
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.n_support)
+
+    @property
+    def blocks(self) -> list[slice]:
+        """Where each class's support vectors are."""
+        ends = np.cumsum(self.n_support)
+        return [slice(int(end - n), int(end)) for n, end in zip(self.n_support, ends, strict=True)]
+
+    @cached_property
+    def _store(self) -> KernelStore:
+        return KernelStore(self.support_vectors, self.kernel)
+
+    @cached_property
+    def _predictor(self) -> _core.PairPredictor:
+        counts = self.n_support.astype(np.int64)
+        return _core.PairPredictor(self._store.core, counts, self.dual_coef, self.intercept)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_store", "_predictor")}
+
+    def pair_scores(self, X: DataMatrix) -> FloatArray:
+        """Return D, shape (n_samples, n_pairs), pairs in the order (0, 1), (0, 2), ..., in tiles over all threads."""
+        if not len(self.support):
+            return np.tile(self.intercept, (X.shape[0], 1))
+        blocks = [self._predictor.scores(points, n_threads()) for points in self._store.points(X)]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+    def codes(self, X: DataMatrix) -> IntArray:
+        """Return the codes of the classes, shape (n_samples,): most votes, or the end of the path through the DAG."""
+        if not len(self.support):  # every score is an intercept
+            return self.scores(X).argmax(axis=1)
+        dag = self.scheme == DAG
+        blocks = [self._predictor.classes(points, dag, n_threads()) for points in self._store.points(X)]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+    def scores(self, X: DataMatrix) -> FloatArray:
+        """Return one score per class, shape (n_samples, n_classes): scikit-learn's, or the DAG's rounds."""
+        combine = dag_scores if self.scheme == DAG else ovr_scores
+        return combine(self.pair_scores(X), self.n_classes)
+
+    def pair_beta(self, pair: int) -> tuple[IntArray, FloatArray]:
+        """Return the positions of a pair's support vectors, and their coefficients."""
+        i, j = pair_list(self.n_classes)[pair]
+        first, second = self.blocks[i], self.blocks[j]
+        positions = np.r_[first, second]
+        return positions, np.concatenate([self.dual_coef[j - 1, first], self.dual_coef[i, second]])
+
+    def weights(self) -> FloatArray:
+        """Return the weight vectors of the pairs, shape (n_pairs, n_features), for a linear kernel."""
+        rows = [
+            beta @ self.support_vectors[positions]
+            for positions, beta in map(self.pair_beta, range(len(self.intercept)))
+        ]
+        return np.asarray(np.vstack(rows))
