@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from multimargin.certificate import Certificate, assemble, evaluate
 from multimargin.coupling import coefficients
 from multimargin.fitting import Recipe
+from multimargin.given_kernels import settle
 from multimargin.machines import Bound, FloatArray
 from multimargin.matrices import same_values
 from multimargin.model import KernelModel
@@ -48,10 +49,13 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     data = TrainingSet.from_arrays(checked_X, labels, C=recipe.C, sample_weight=sample_weight)
     data = _with_class_weights(model, data)
     _check_support(model, expansion, data)
+    data, _ = settle(data, recipe.kernel, model.cache_size)
     problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
     beta = np.zeros((data.X.shape[0], problem.n_classes))
     beta[expansion.support] = expansion.beta
-    scores = problem.store.scores(expansion.support.astype(np.int64), expansion.beta, data.X[data.rows], n_threads())
+    scores = problem.store.scores(
+        expansion.support.astype(np.int64), expansion.beta, data.kernel_data[data.rows], n_threads()
+    )
     amounts = recover_amounts(problem, beta[data.rows], scores)
     numbers = evaluate(problem, amounts, scores)
     if not _is_feasible(problem, amounts, beta[data.rows]):
@@ -90,7 +94,10 @@ def _with_class_weights(model: Any, data: TrainingSet) -> TrainingSet:
 
 def _check_support(model: Any, expansion: KernelModel, data: TrainingSet) -> None:
     n_rows = data.X.shape[0]
-    if n_rows != model.shape_fit_[0] or not same_values(data.X[expansion.support], expansion.support_vectors):
+    same = data.X.shape == model.shape_fit_
+    if expansion.kernel.name != "precomputed":
+        same = same and same_values(data.X[expansion.support], expansion.support_vectors)
+    if not same:
         raise ValueError(
             f"X ({n_rows} rows) does not hold the model's support vectors at the rows support_ names "
             f"({model.shape_fit_[0]} rows were trained on); verify needs the training data, in the same order."
