@@ -259,7 +259,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
 
     def _scores(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self)
-        scores: np.ndarray = self._model.scores(self._points(X, self._recipe.kernel.name == "precomputed"))
+        scores: np.ndarray = self._model.scores(self._points(X, self._model.kernel.name == "precomputed"))
         return scores
 
     def _points(self, X: ArrayLike, precomputed: bool) -> Any:
