@@ -22,8 +22,8 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"C": "1"}, TypeError, r"C='1' is not a number; C must be a number > 0"),
     ({"C": True}, TypeError, r"C=True is not a number"),
     ({"kernel": "gauss"}, ValueError, r"kernel='gauss' is not allowed; choose one of 'linear', 'rbf'"),
-    ({"kernel": "precomputed"}, ValueError, r"kernel='precomputed' is not available yet; choose one of"),
-    ({"kernel": np.dot}, ValueError, r"is not available yet; choose one of 'linear'"),
+    ({"kernel": "precomputed"}, ValueError, r"X has shape \(150, 2\); with kernel='precomputed' fit needs the square"),
+    ({"kernel": np.outer}, ValueError, r"The callable kernel returned shape \(300, 300\) for 150 rows against 150"),
     ({"degree": 2.5}, TypeError, r"degree=2.5 is not an integer; degree must be an integer >= 0"),
     ({"degree": -1}, ValueError, r"degree=-1 is not allowed"),
     (

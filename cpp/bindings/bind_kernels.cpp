@@ -160,6 +160,8 @@ void bind_kernels(nb::module_& module) {
         .def(nb::init<const SparseData&, const Kernel&>(), "data"_a, "kernel"_a)
         .def(nb::init<const Matrix<float>&, const Kernel&>(), "data"_a.noconvert(), "kernel"_a)
         .def(nb::init<const Matrix<double>&, const Kernel&>(), "data"_a.noconvert(), "kernel"_a)
+        .def(nb::init<const Matrix<float>&, double>(), "gram"_a.noconvert(), "offset"_a)
+        .def(nb::init<const Matrix<double>&, double>(), "gram"_a.noconvert(), "offset"_a)
         .def("block_f32", &block<float>, "rows"_a, "columns"_a)
         .def("block_f64", &block<double>, "rows"_a, "columns"_a)
         .def("diagonal", &diagonal)

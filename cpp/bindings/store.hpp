@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "arrays.hpp"
+#include "gram_source.hpp"
 #include "kernel_source.hpp"
 #include "sparse_source.hpp"
 
@@ -35,6 +36,11 @@ struct Store {
         : owner(nb::cast(data)), source(std::make_unique<DenseSource>(view_of(data), kernel)) {}
     Store(const SparseData& data, const Kernel& kernel)
         : owner(nb::find(data)), source(std::make_unique<SparseSource>(data.view, kernel)) {}
+
+    // A kernel matrix that the caller computed.
+    template <class T>
+    Store(const Matrix<T>& matrix, double offset)
+        : owner(nb::cast(matrix)), source(std::make_unique<GramSource>(view_of(matrix), offset)) {}
 
     nb::object owner;  // keeps the memory alive
     std::unique_ptr<KernelSource> source;

@@ -211,17 +211,17 @@ void FeatureNumbers::reset(Index n_features, Index width) {
     direct_ = width <= direct_width;
     // At most half of the places are taken, so that a search ends soon.
     const std::size_t wanted = direct_ ? unsigned_index(width) : std::bit_ceil(unsigned_index(2 * n_features + 1));
-    if (numbers_.size() < wanted) numbers_.resize(direct_ ? wanted : std::bit_ceil(wanted), none);
-    if (!direct_) features_.resize(numbers_.size());
+    mask_ = wanted - 1;
+    if (numbers_.size() < wanted) numbers_.resize(wanted, none);
+    if (!direct_ && features_.size() < wanted) features_.resize(wanted);
 }
 
 std::size_t FeatureNumbers::place_of(Index feature) const {
     if (direct_) return unsigned_index(feature);
     // Multiplicative hashing spreads neighbours: the upper half of the product depends on all bits.
     const std::uint64_t product = static_cast<std::uint64_t>(feature) * 0x9E3779B97F4A7C15u;
-    const std::size_t mask = std::bit_floor(numbers_.size()) - 1;
-    std::size_t place = static_cast<std::size_t>(product >> 32) & mask;
-    while (numbers_[place] != none && features_[place] != feature) place = (place + 1) & mask;
+    std::size_t place = static_cast<std::size_t>(product >> 32) & mask_;
+    while (numbers_[place] != none && features_[place] != feature) place = (place + 1) & mask_;
     return place;
 }
 

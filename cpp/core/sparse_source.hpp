@@ -59,6 +59,7 @@ class FeatureNumbers {
     std::size_t place_of(Index feature) const;
 
     bool direct_ = true;
+    std::size_t mask_ = 0;
     std::vector<std::int32_t> numbers_;
     std::vector<Index> features_;     // at each place, for the hash table
     std::vector<std::size_t> taken_;  // the places in use

@@ -228,6 +228,22 @@ TEST(sparse_source_other_data) {
     CHECK_THROWS(source.foreign_columns(DenseView(z.dense.data(), 7, 9), columns), std::invalid_argument);
 }
 
+TEST(sparse_source_feature_numbers) {
+    FeatureNumbers numbers;
+    for (const Index width : {Index{5000}, FeatureNumbers::direct_width * 4096, Index{5000}}) {
+        for (const Index n : {0, 1, 700, 30}) {  // so many that some share a place of the hash table
+            const Index step = width / 5000;
+            numbers.reset(n, width);
+            for (Index k = 0; k < 2 * n; ++k) numbers.add((k % std::max<Index>(n, 1)) * 7 * step);
+            CHECK(numbers.count() == n);
+            for (Index k = 0; k < n; ++k) {
+                CHECK(numbers.find(k * 7 * step) == k);
+                CHECK(numbers.find((k * 7 + 1) * step) == FeatureNumbers::none);
+            }
+        }
+    }
+}
+
 TEST(sparse_source_refuses_bad_indices) {
     const std::vector<double> values{1.0, 2.0, 3.0};
     const std::vector<std::int32_t> starts{0, 2, 3};

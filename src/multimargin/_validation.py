@@ -57,15 +57,14 @@ def check_flag(name: str, value: Any) -> bool:
 def resolve_kernel(params: dict[str, Any], data: TrainingSet) -> KernelSpec:
     """Return the kernel of an estimator's parameters, with gamma as a number."""
     name = params["kernel"]
-    if callable(name) or name == "precomputed":
-        raise ValueError(f"kernel={name!r} is not available yet; choose one of {', '.join(map(repr, KERNELS))}.")
-    check_choice("kernel", name, KERNELS)
-    return KernelSpec(
-        name=name,
-        gamma=_resolve_gamma(params["gamma"], data),
-        degree=check_integer("degree", params["degree"], low=0),
-        coef0=check_number("coef0", params["coef0"], low=-math.inf),
-    )
+    degree = check_integer("degree", params["degree"], low=0)
+    coef0 = check_number("coef0", params["coef0"], low=-math.inf)
+    if callable(name):
+        return KernelSpec("callable", function=name)
+    check_choice("kernel", name, (*KERNELS, "precomputed"), ", or give a function of two sets of rows")
+    if name == "precomputed":
+        return KernelSpec(name)
+    return KernelSpec(name, gamma=_resolve_gamma(params["gamma"], data), degree=degree, coef0=coef0)
 
 
 def _resolve_gamma(gamma: Any, data: TrainingSet) -> float:

@@ -15,6 +15,7 @@ from multimargin.solver import Solution, SolverReport, StopReason
 INDEFINITE = (
     "the kernel is not positive semi-definite, so that only a KKT point is promised: primal and gap are undefined"
 )
+TESTED = "the kernel matrix was found positive semi-definite on {}; the gap rests on that"
 NOT_VERIFIED = "the numbers are the solver's own: it was stopped before the float64 pass over all examples"
 
 
@@ -181,7 +182,10 @@ def assemble(
     primal = numbers.primal if convex else np.nan
     gap = primal - numbers.dual
     verified = report is None or report.verified
-    remarks = [text for text, holds in ((INDEFINITE, not convex), (NOT_VERIFIED, not verified)) if holds]
+    kernel = problem.kernel
+    tested = TESTED.format("all rows" if kernel.tested_all else f"a sample of {kernel.tested_rows} rows")
+    notes = ((INDEFINITE, not convex), (tested, convex and kernel.tested_rows > 0), (NOT_VERIFIED, not verified))
+    remarks = [text for text, holds in notes if holds]
     met = StopReason.CONVERGED if numbers.violation <= tol else StopReason.STALLED
     reason = met if report is None else report.stop_reason
     if reason is StopReason.CONVERGED and verified and numbers.violation > tol:

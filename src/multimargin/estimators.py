@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from multimargin.fitting import check_control, read_recipe, run_fit, warn_if_unfinished
+from multimargin.fitting import check_control, prepare, run_fit, warn_if_unfinished
+from multimargin.given_kernels import refuse_sparse_gram
 from multimargin.machines import Machine
 from multimargin.progress import CallbackSupportMixin, FitTask, with_callbacks
 from multimargin.solver import Progress, SolverState
@@ -40,7 +41,10 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     ----------
     C : float, default=1.0
         What a short margin costs; ``float("inf")`` asks for a hard margin.
-    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian"}, default="rbf"
+    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "precomputed"} or callable, default="rbf"
+        With "precomputed" X is the matrix of kernel values: (n_samples, n_samples) in ``fit``, (n_points, n_samples)
+        later, of which only the columns of the support vectors are read. A callable is asked as k(A, B) for at most
+        512 rows A of X at a time; its n_samples x n_samples values must fit ``cache_size``.
     degree : int, default=3
         Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
@@ -96,6 +100,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     support_ : ndarray of shape (n_SV,)
         Rows of the support vectors, grouped by class.
     support_vectors_ : ndarray, or CSR matrix when X was sparse, of shape (n_SV, n_features)
+        Empty, of shape (0, 0), for kernel="precomputed".
     n_support_ : ndarray of shape (n_classes,)
     dual_coef_ : ndarray of shape (n_classes, n_SV), or (1, n_SV) for two classes
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
@@ -127,7 +132,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         self,
         *,
         C: float = 1.0,
-        kernel: str = "rbf",
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
         degree: int = 3,
         gamma: float | str = "scale",
         coef0: float = 0.0,
@@ -212,12 +217,14 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
             )
         with _old_state_unless_done(self):
             check_control(params)
+            if self._precomputed:
+                refuse_sparse_gram(X)
             checked_X, labels = validate_data(self, X, y, **DATA)
             check_classification_targets(labels)
             data = TrainingSet.from_arrays(
                 checked_X, labels, C=self.C, class_weight=self.class_weight, sample_weight=sample_weight
             )
-            recipe = read_recipe(params, data)
+            data, recipe = prepare(params, data)
             task = FitTask(self, checked_X, labels)
             fitted = run_fit(params, data, recipe, self._start(data), task)
             attributes = fitted.attributes
@@ -231,8 +238,12 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse, tags.input_tags.pairwise = not self._precomputed, self._precomputed
         return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _start(self, data: TrainingSet) -> SolverState | None:
         """The state of the last fit, for warm_start."""
@@ -249,9 +260,18 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
 
     def _scores(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **DATA)
-        scores: np.ndarray = self._model.scores(X)
+        scores: np.ndarray = self._model.scores(self._points(X, self._model.kernel.name == "precomputed"))
         return scores
+
+    def _points(self, X: ArrayLike, precomputed: bool) -> Any:
+        """Points to score, checked; of precomputed kernel values only the columns of support vectors are read."""
+        if not precomputed:
+            return validate_data(self, X, reset=False, **DATA)
+        refuse_sparse_gram(X)
+        points = validate_data(self, X, reset=False, ensure_all_finite=False, **DATA)
+        if not np.isfinite(points[:, self._model.support]).all():
+            raise ValueError("X contains NaN or infinity in the column of a support vector; give finite kernel values.")
+        return points
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the scores, shape (n_samples, n_classes); for two classes (f_1 - f_0) / 2, shape (n_samples,)."""
@@ -267,7 +287,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     @property
     def coef_(self) -> np.ndarray:
         """Weight vectors of the linear kernel."""
-        if self.kernel != "linear":
+        if not isinstance(self.kernel, str) or self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
         check_is_fitted(self)
         return np.asarray(self.dual_coef_ @ self.support_vectors_)

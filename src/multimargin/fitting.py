@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from multimargin import _validation as check
 from multimargin.certificate import Certificate, certify
 from multimargin.exact_bias import solve
+from multimargin.given_kernels import settle
 from multimargin.kernels import KernelSpec
 from multimargin.machines import Machine, find_machine
 from multimargin.matrices import DataMatrix, column_deviations
@@ -61,6 +62,14 @@ def read_recipe(params: dict[str, Any], data: TrainingSet) -> Recipe:
         C=float(params["C"]),
         tol=check.check_number("tol", params["tol"], low=0.0, strict=True),
     )
+
+
+def prepare(params: dict[str, Any], data: TrainingSet) -> tuple[TrainingSet, Recipe]:
+    """Check the parameters, then make and check the kernel matrix where the caller computes it."""
+    recipe = read_recipe(params, data)
+    data, kernel = settle(data, recipe.kernel, params["cache_size"])
+    check.resolve_loss(params["loss"], kernel)  # a squared hinge needs what the matrix may not have
+    return data, replace(recipe, kernel=kernel)
 
 
 def check_control(params: dict[str, Any]) -> None:
@@ -241,7 +250,7 @@ def warn_if_unfinished(certificate: Certificate, X: DataMatrix, recipe: Recipe) 
 
 
 def _likely_cause(X: DataMatrix, recipe: Recipe) -> str:
-    spread = column_deviations(X)
+    spread = np.zeros(1) if recipe.kernel.name == "precomputed" else column_deviations(X)
     typical = float(np.median(spread[spread > 0])) if (spread > 0).any() else 0.0
     widest = int(np.argmax(spread))
     if typical > 0 and spread[widest] > 100 * typical:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,7 @@ from multimargin.machines import FloatArray, IntArray
 from multimargin.matrices import DataArray, DataMatrix, is_sparse, tidy, to_core
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian")
+GIVEN_KERNELS = ("precomputed", "callable")
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,9 @@ class KernelSpec:
     linear :math:`x'z`; rbf :math:`\exp(-\gamma \|x-z\|_2^2)`; laplacian :math:`\exp(-\gamma \|x-z\|_1)`;
     poly :math:`(\gamma x'z + \mathrm{coef0})^{\mathrm{degree}}`; sigmoid :math:`\tanh(\gamma x'z + \mathrm{coef0})`.
     ``offset`` is added to every value: 1 stands for the regularised bias (HL02 (10)).
+
+    The kernels "precomputed" and "callable" are ``given``: their values come from the caller, by ``function`` in the
+    second case. ``indefinite``, ``tested_rows`` and ``tested_all`` say what a test of their matrix found.
     """
 
     name: str = "rbf"
@@ -30,10 +35,21 @@ class KernelSpec:
     degree: int = 3
     coef0: float = 0.0
     offset: float = 0.0
+    function: Callable[[Any, Any], Any] | None = None
+    indefinite: bool = False
+    tested_rows: int = 0
+    tested_all: bool = False
+
+    @property
+    def given(self) -> bool:
+        """Whether the caller computes the kernel values."""
+        return self.name in GIVEN_KERNELS
 
     @property
     def positive_semidefinite(self) -> bool:
-        """Whether the kernel is positive semi-definite for every data set."""
+        """Whether the kernel is positive semi-definite for every data set, or passed the test on these data."""
+        if self.given:
+            return not self.indefinite
         if self.name == "sigmoid":
             return False
         return self.name != "poly" or (self.coef0 >= 0 and self.gamma >= 0)
@@ -43,8 +59,13 @@ class KernelSpec:
 
     def gram(self, X: ArrayLike, Z: ArrayLike) -> FloatArray:
         """Return the kernel matrix (n_X, n_Z) in plain NumPy, float64: slow, obvious, the tests' oracle."""
-        x, z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         values: FloatArray
+        if self.function is not None:
+            values = np.asarray(self.function(X, Z), dtype=np.float64)
+            return values + self.offset
+        if self.given:
+            raise ValueError("A precomputed kernel has no function of two sets of rows; take the matrix itself.")
+        x, z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         if self.name in ("rbf", "laplacian"):
             difference = x[:, None, :] - z[None, :, :]
             distance = (difference**2).sum(axis=2) if self.name == "rbf" else np.abs(difference).sum(axis=2)
@@ -80,7 +101,7 @@ CONVERTED_ENTRIES = 2_000_000
 
 def pays_as_sparse(X: DataArray, kernel: KernelSpec) -> bool:
     """Return whether dense X is served faster from sparse rows, and as exactly."""
-    if X.shape[1] < SPARSE_FROM_FEATURES or kernel.name == "laplacian":
+    if X.shape[1] < SPARSE_FROM_FEATURES or kernel.name == "laplacian" or kernel.given:
         return False
     few = X[:: max(1, len(X) // 128)]  # most data are found out by these
     if any(np.count_nonzero(part) > SPARSE_SHARE * part.size for part in (few, X)):
@@ -98,6 +119,7 @@ class KernelStore:
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features), float32 or float64
         The data, read in place; dense data with many zeros are copied into sparse rows where that is faster.
+        For a kernel that is ``given``, the symmetric matrix of all kernel values, and points are rows of such values.
     kernel : KernelSpec
     row_budget : int
         Bytes that ``row`` may keep.
@@ -107,8 +129,12 @@ class KernelStore:
         rows = tidy(X)
         self.kernel = kernel
         self.sparse = is_sparse(rows) or pays_as_sparse(rows, kernel)
-        self._width, self._n_rows = rows.shape[1], rows.shape[0]
-        self.core = _core.Store(to_core(self._of_this_kind(rows)), kernel.to_core())
+        self._n_rows, self._width = rows.shape
+        data = to_core(self._of_this_kind(rows))
+        if kernel.given and not isinstance(data, _core.SparseData):
+            self.core = _core.Store(data, kernel.offset)
+        else:
+            self.core = _core.Store(data, kernel.to_core())
         self._row_budget = row_budget
         self._cached_rows: _core.CachedRows | None = None
 

@@ -59,7 +59,7 @@ class DualProblem:
 
     @cached_property
     def store(self) -> KernelStore:
-        return KernelStore(self.data.X, self.trained_kernel)
+        return KernelStore(self.data.kernel_data, self.trained_kernel)
 
     @property
     def trained_kernel(self) -> KernelSpec:

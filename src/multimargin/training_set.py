@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.class_weight import compute_class_weight
 
 from multimargin.machines import FloatArray, IntArray
-from multimargin.matrices import DataMatrix, variance
+from multimargin.matrices import DataArray, DataMatrix, variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,8 @@ class TrainingSet:
     class_weight : ndarray of shape (n_classes,)
     weight : ndarray of shape (n_kept,)
         The sample weights.
+    gram : ndarray of shape (n_samples, n_samples) or None
+        The kernel matrix, where the caller computes it.
     """
 
     X: DataMatrix
@@ -40,6 +42,12 @@ class TrainingSet:
     C: FloatArray
     class_weight: FloatArray
     weight: FloatArray
+    gram: DataArray | None = None
+
+    @property
+    def kernel_data(self) -> DataMatrix:
+        """What kernel values are computed or taken from."""
+        return self.X if self.gram is None else self.gram
 
     def variance(self) -> float:
         """Return the variance of all entries of X; a weight counts as that many repetitions of its row."""

@@ -13,6 +13,7 @@ from multimargin.balance import is_balanced
 from multimargin.certificate import Certificate, assemble, evaluate
 from multimargin.coupling import coefficients
 from multimargin.fitting import Recipe
+from multimargin.given_kernels import settle
 from multimargin.machines import Bound, FloatArray
 from multimargin.matrices import same_values
 from multimargin.model import KernelModel
@@ -49,10 +50,13 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     data = TrainingSet.from_arrays(checked_X, labels, C=recipe.C, sample_weight=sample_weight)
     data = _with_class_weights(model, data)
     _check_support(model, expansion, data)
+    data, _ = settle(data, recipe.kernel, model.cache_size)
     problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
     beta = np.zeros((data.X.shape[0], problem.n_classes))
     beta[expansion.support] = expansion.beta
-    scores = problem.store.scores(expansion.support.astype(np.int64), expansion.beta, data.X[data.rows], n_threads())
+    scores = problem.store.scores(
+        expansion.support.astype(np.int64), expansion.beta, data.kernel_data[data.rows], n_threads()
+    )
     # The other rules' bias is in the coefficients already.
     bias = expansion.intercept if recipe.bias is Bias.EXACT else np.zeros(problem.n_classes)
     amounts = recover_amounts(problem, beta[data.rows], scores + bias)
@@ -97,7 +101,10 @@ def _with_class_weights(model: Any, data: TrainingSet) -> TrainingSet:
 
 def _check_support(model: Any, expansion: KernelModel, data: TrainingSet) -> None:
     n_rows = data.X.shape[0]
-    if n_rows != model.shape_fit_[0] or not same_values(data.X[expansion.support], expansion.support_vectors):
+    same = data.X.shape == model.shape_fit_
+    if expansion.kernel.name != "precomputed":
+        same = same and same_values(data.X[expansion.support], expansion.support_vectors)
+    if not same:
         raise ValueError(
             f"X ({n_rows} rows) does not hold the model's support vectors at the rows support_ names "
             f"({model.shape_fit_[0]} rows were trained on); verify needs the training data, in the same order."

@@ -1,0 +1,27 @@
+// Kernel values from a kernel matrix that the caller computed.
+#pragma once
+
+#include "kernel_source.hpp"
+
+namespace multimargin {
+
+// Reads a symmetric matrix in place; `offset` is added to every value, as in Kernel.
+class GramSource final : public KernelSource {
+  public:
+    GramSource(DenseView matrix, double offset);
+    Index size() const override { return matrix_.rows(); }
+    double diagonal(Index i) const override { return matrix_.at(i, i) + offset_; }
+    // A value is one read, so that keeping a second copy of it brings nothing.
+    double cost() const override { return 2.0; }
+    std::unique_ptr<KernelColumns<float>> columns_f32(std::span<const Index> columns) const override;
+    std::unique_ptr<KernelColumns<double>> columns_f64(std::span<const Index> columns) const override;
+    // Points are rows of kernel values with the examples of this source.
+    std::unique_ptr<KernelColumns<double>> foreign_columns(const DataView& data,
+                                                           std::span<const Index> columns) const override;
+
+  private:
+    DenseView matrix_;
+    double offset_;
+};
+
+}  // namespace multimargin
