@@ -111,7 +111,9 @@ def pairs_with_costs() -> Machine:
     "machine",
     [
         pairs_with_costs(),
-        Machine("costs", Bound.SIMPLEX, False, ComponentTable.relative(3, np.array([[0, 1, 4], [2, 0, 1], [1, 3, 0.0]]))),
+        Machine(
+            "costs", Bound.SIMPLEX, False, ComponentTable.relative(3, np.array([[0, 1, 4], [2, 0, 1], [1, 3, 0.0]]))
+        ),
         Machine("lop-sided", Bound.BOX, True, ComponentTable.absolute(3, own=[2.0, 1.0, 0.5], others=0.7)),
     ],
     ids=lambda machine: machine.name,
@@ -214,7 +216,9 @@ def test_two_classes_are_the_machine_of_scikit_learn(name: str, kernel: str, C: 
     machine = MACHINES[name]
     assert machine.binary_factor is not None
     binary = SklearnSVC(kernel=kernel, gamma=0.2, C=C, tol=1e-9).fit(X, y)
-    ours = SVC(multi_class=name, kernel=kernel, gamma=0.2, C=C / machine.binary_factor, tol=1e-8, bias="exact").fit(X, y)
+    ours = SVC(multi_class=name, kernel=kernel, gamma=0.2, C=C / machine.binary_factor, tol=1e-8, bias="exact").fit(
+        X, y
+    )
     scale = 0.5 if name == "cs" else 1.0
     np.testing.assert_allclose(ours.decision_function(X), scale * binary.decision_function(X), atol=1e-5)
     np.testing.assert_allclose(ours.intercept_, scale * binary.intercept_, atol=1e-5)
@@ -487,7 +491,11 @@ def test_stall_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     clf = SVC(C=10.0, solver="s2do", bias="exact", tol=1e-6)
     with pytest.warns(ConvergenceWarning, match=r"ended early \(stalled\)"):
         clf.fit(X, y)
-    assert (clf.certificate_.stop_reason, clf.certificate_.verified, clf.certificate_.optimal) == ("stalled", True, False)
+    assert (clf.certificate_.stop_reason, clf.certificate_.verified, clf.certificate_.optimal) == (
+        "stalled",
+        True,
+        False,
+    )
     assert_usable(clf, X, y)
 
 

@@ -66,12 +66,21 @@ std::unique_ptr<KernelColumns<double>> GramSource::columns_f64(std::span<const I
     return std::make_unique<GramColumns<double, Layout::by_row>>(matrix_, offset_, columns);
 }
 
-std::unique_ptr<KernelColumns<double>> GramSource::foreign_columns(const DataView& data,
-                                                                   std::span<const Index> columns) const {
+const DenseView& GramSource::checked(const DataView& data) const {
     const DenseView* points = std::get_if<DenseView>(&data);
     if (points == nullptr) throw std::invalid_argument("a kernel matrix needs dense points");
     if (points->columns() != size()) throw std::invalid_argument("the widths of the two data sets differ");
-    return std::make_unique<GramColumns<double, Layout::by_column>>(*points, offset_, columns);
+    return *points;
+}
+
+std::unique_ptr<KernelColumns<double>> GramSource::foreign_columns(const DataView& data,
+                                                                   std::span<const Index> columns) const {
+    return std::make_unique<GramColumns<double, Layout::by_column>>(checked(data), offset_, columns);
+}
+
+std::unique_ptr<KernelColumns<float>> GramSource::foreign_columns_f32(const DataView& data,
+                                                                      std::span<const Index> columns) const {
+    return std::make_unique<GramColumns<float, Layout::by_column>>(checked(data), offset_, columns);
 }
 
 }  // namespace multimargin

@@ -18,8 +18,13 @@ class GramSource final : public KernelSource {
     // Points are rows of kernel values with the examples of this source.
     std::unique_ptr<KernelColumns<double>> foreign_columns(const DataView& data,
                                                            std::span<const Index> columns) const override;
+    std::unique_ptr<KernelColumns<float>> foreign_columns_f32(const DataView& data,
+                                                              std::span<const Index> columns) const override;
+    bool accurate_in_float32() const override { return false; }  // nothing is known of the values' size
 
   private:
+    const DenseView& checked(const DataView& data) const;
+
     DenseView matrix_;
     double offset_;
 };

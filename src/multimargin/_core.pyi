@@ -170,3 +170,47 @@ def example_step(
     scalars: list[float],
 ) -> list[float]: ...
 def pair_step(numbers: list[float]) -> list[float]: ...
+
+class BinaryStatement:
+    def __new__(
+        cls,
+        rows: NDArray[np.int64],
+        n_positive: int,
+        C: NDArray[np.float64],
+        start: NDArray[np.float64] | None,
+    ) -> BinaryStatement: ...
+
+class BinaryReport(Report):
+    bias: float
+
+class BinaryResult:
+    amounts: NDArray[np.float64]
+    report: BinaryReport
+
+class BatchResult:
+    results: list[BinaryResult]
+    stop_reason: StopReason
+    error: BaseException | None
+
+def solve_binary(
+    store: Store,
+    statements: list[BinaryStatement],
+    loss: Loss,
+    options: Options,
+    watch: Callable[[Progress, Callable[[], list[NDArray[np.float64] | None]]], bool] | None,
+) -> BatchResult: ...
+
+class PairPredictor:
+    def __init__(
+        self,
+        store: Store,
+        n_support: NDArray[np.int64],
+        dual_coef: NDArray[np.float64],
+        intercept: NDArray[np.float64],
+    ) -> None: ...
+    def scores(
+        self, points: NDArray[np.float32] | NDArray[np.float64] | SparseData, n_threads: int
+    ) -> NDArray[np.float64]: ...
+    def classes(
+        self, points: NDArray[np.float32] | NDArray[np.float64] | SparseData, dag: bool, n_threads: int
+    ) -> NDArray[np.int64]: ...

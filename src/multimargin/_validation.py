@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from multimargin.kernels import KERNELS, KernelSpec
+from multimargin.machines import MACHINES, Machine
 from multimargin.problem import Bias, Loss
+from multimargin.schemes import SCHEMES
 from multimargin.solver import SolverChoice
 from multimargin.training_set import TrainingSet
 
@@ -77,10 +79,12 @@ def _resolve_gamma(gamma: Any, data: TrainingSet) -> float:
     return check_number("gamma", gamma, low=0.0)
 
 
-def resolve_bias(choice: Any) -> Bias:
-    """Return the bias rule; "auto" means none, as in DGI11 section 3."""
+def resolve_bias(choice: Any, scheme: str | Machine) -> Bias:
+    """Return the bias rule; "auto" is exact for one-vs-one, the DAG and one-vs-all, none for the other machines."""
     check_choice("bias", choice, ("auto", *(bias.value for bias in Bias)))
-    return Bias.NONE if choice == "auto" else Bias(choice)
+    if choice != "auto":
+        return Bias(choice)
+    return Bias.EXACT if isinstance(scheme, str) or scheme is MACHINES["ova"] else Bias.NONE
 
 
 def resolve_loss(choice: Any, kernel: KernelSpec) -> Loss:
@@ -114,7 +118,7 @@ def check_unfinished(params: dict[str, Any]) -> None:
     if check_flag("break_ties", params["break_ties"]) and params["decision_function_shape"] == "ovo":
         raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
     check_choice("decision_function_shape", params["decision_function_shape"], ("ovr", "ovo"))
-    if params["decision_function_shape"] == "ovo":
+    if params["decision_function_shape"] == "ovo" and params["multi_class"] not in SCHEMES:
         raise ValueError(
             f"decision_function_shape='ovo' with multi_class={params['multi_class']!r} does not exist: only "
             "multi_class='ovo' and 'dag' have pairwise scores; use decision_function_shape='ovr'."

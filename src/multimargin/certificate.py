@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from multimargin import _core
 from multimargin.coupling import coefficients, margins
+from multimargin.kernels import KernelSpec
 from multimargin.machines import Bound, FloatArray
 from multimargin.problem import DualProblem, Loss
 from multimargin.solver import Solution, SolverReport, StopReason
@@ -44,6 +46,9 @@ class Certificate:
         The algorithm that ran, and why it was chosen.
     remark : str
         Anything that restricts the numbers above.
+    parts : tuple of Certificate
+        Of a machine made of several problems, all of theirs: for one-vs-one one for each pair of classes, in the
+        order of ``intercept_``. The numbers above are then the worst one's, those of what was spent their sums.
     """
 
     primal: float
@@ -61,6 +66,7 @@ class Certificate:
     solver: str
     solver_reason: str
     remark: str = ""
+    parts: tuple[Certificate, ...] = field(default=(), repr=False)
 
     @property
     def optimal(self) -> bool:
@@ -166,11 +172,11 @@ def certify(problem: DualProblem, solution: Solution, *, tol: float, solver: str
     numbers = Objectives(primal, report.dual, report.violation)
     if state.scores is not None and np.isinf(problem.data.C).all():
         numbers = evaluate(problem, state.amounts, state.scores, state.bias)
-    return assemble(problem, numbers, report=report, tol=tol, solver=(solver, reason))
+    return assemble(problem.kernel, numbers, report=report, tol=tol, solver=(solver, reason))
 
 
 def assemble(
-    problem: DualProblem,
+    kernel: KernelSpec,
     numbers: Objectives,
     *,
     report: SolverReport | None,
@@ -178,11 +184,10 @@ def assemble(
     solver: tuple[str, str],
 ) -> Certificate:
     """Put numbers and report together; without a report the numbers stand for themselves."""
-    convex = problem.kernel.positive_semidefinite
+    convex = kernel.positive_semidefinite
     primal = numbers.primal if convex else np.nan
     gap = primal - numbers.dual
     verified = report is None or report.verified
-    kernel = problem.kernel
     tested = TESTED.format("all rows" if kernel.tested_all else f"a sample of {kernel.tested_rows} rows")
     notes = ((INDEFINITE, not convex), (tested, convex and kernel.tested_rows > 0), (NOT_VERIFIED, not verified))
     remarks = [text for text, holds in notes if holds]
@@ -206,4 +211,18 @@ def assemble(
         solver=solver[0],
         solver_reason=solver[1],
         remark="; ".join(remarks),
+    )
+
+
+def worst_of(parts: Sequence[Certificate]) -> Certificate:
+    """Return the certificate of a machine made of several problems: as good as the worst of them."""
+    rank = [reason.value for reason in StopReason]
+    worst = max(parts, key=lambda part: (rank.index(part.stop_reason) > 0, not part.verified, part.kkt_violation))
+    return replace(
+        worst,
+        n_iter=sum(part.n_iter for part in parts),
+        seconds=sum(part.seconds for part in parts),
+        kernel_rows=sum(part.kernel_rows for part in parts),
+        cache_hits=sum(part.cache_hits for part in parts),
+        parts=tuple(parts),
     )

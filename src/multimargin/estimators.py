@@ -14,11 +14,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from multimargin.fitting import check_control, prepare, run_fit, warn_if_unfinished
+from multimargin.fitting import Fitted, check_control, prepare, run_fit, warn_if_unfinished
 from multimargin.given_kernels import refuse_sparse_gram
 from multimargin.machines import Machine
+from multimargin.pair_fitting import run_pair_fit
+from multimargin.pair_model import PairModel
 from multimargin.progress import CallbackSupportMixin, FitTask, with_callbacks
-from multimargin.solver import Progress, SolverState
+from multimargin.solver import Progress
 from multimargin.training_set import TrainingSet
 
 # How scikit-learn's validation hands data over: dense rows in C order or CSR, float32 stays float32.
@@ -146,7 +148,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         random_state: Any = None,
-        multi_class: str | Machine = "ww",
+        multi_class: str | Machine = "ovo",
         bias: str = "auto",
         loss: str = "hinge",
         solver: str = "auto",
@@ -226,13 +228,14 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
             )
             data, recipe = prepare(params, data)
             task = FitTask(self, checked_X, labels)
-            fitted = run_fit(params, data, recipe, self._start(data), task)
+            run: Callable[..., Fitted] = run_pair_fit if recipe.scheme else run_fit
+            fitted = run(params, data, recipe, self._start(data), task)
             attributes = fitted.attributes
         # One call, so that a signal finds the old state or the new one.
         self.__dict__.update(attributes)
         task.end(lambda: attributes)
-        if fitted.solution.error is not None and self.on_interrupt == "raise":
-            raise fitted.solution.error
+        if fitted.error is not None and self.on_interrupt == "raise":
+            raise fitted.error
         warn_if_unfinished(fitted.certificate, checked_X, recipe)
         return self
 
@@ -245,7 +248,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def _start(self, data: TrainingSet) -> SolverState | None:
+    def _start(self, data: TrainingSet) -> Any:
         """The state of the last fit, for warm_start."""
         kept = getattr(self, "_state", None) if self.warm_start else None
         if kept is None:
@@ -256,16 +259,12 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
                 f"warm_start=True, but y has the classes {data.classes.tolist()} and the last fit had "
                 f"{classes.tolist()}; fit with warm_start=False."
             )
-        return state  # type: ignore[no-any-return]
+        return state
 
-    def _scores(self, X: ArrayLike) -> np.ndarray:
-        check_is_fitted(self)
-        scores: np.ndarray = self._model.scores(self._points(X, self._model.kernel.name == "precomputed"))
-        return scores
-
-    def _points(self, X: ArrayLike, precomputed: bool) -> Any:
+    def _points(self, X: ArrayLike) -> Any:
         """Points to score, checked; of precomputed kernel values only the columns of support vectors are read."""
-        if not precomputed:
+        check_is_fitted(self)
+        if self._model.kernel.name != "precomputed":
             return validate_data(self, X, reset=False, **DATA)
         refuse_sparse_gram(X)
         points = validate_data(self, X, reset=False, ensure_all_finite=False, **DATA)
@@ -274,14 +273,26 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         return points
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Return the scores, shape (n_samples, n_classes); for two classes (f_1 - f_0) / 2, shape (n_samples,)."""
-        scores = self._scores(X)
-        return (scores[:, 1] - scores[:, 0]) / 2 if scores.shape[1] == 2 else scores
+        """Return the scores that decide.
+
+        Two classes: one score, shape (n_samples,), positive for ``classes_[1]``; (f_1 - f_0) / 2 where a machine has
+        one function per class. More: shape (n_samples, n_classes), for "ovo" and "dag" made of votes and a bounded
+        confidence; or with ``decision_function_shape="ovo"`` the scores of all pairs, shape (n_samples, n_pairs).
+        """
+        points = self._points(X)
+        decision: np.ndarray = self._model.decision(points, pairwise=self.decision_function_shape == "ovo")
+        return decision
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the class with the largest score for each row of X, shape (n_samples,)."""
-        scores = self._scores(X)
-        predicted: np.ndarray = self.classes_[np.argmax(scores, axis=1)]
+        """Return the class of each row of X, shape (n_samples,).
+
+        "ovo" counts votes, ties go to the class that comes first (``break_ties=True``: to the larger score); "dag"
+        follows its path; every other machine takes the largest score.
+        """
+        points = self._points(X)
+        tied = self.break_ties and self.decision_function_shape == "ovr" and len(self.classes_) > 2
+        codes = np.argmax(self._model.scores(points), axis=1) if tied else self._model.codes(points)
+        predicted: np.ndarray = self.classes_[codes]
         return predicted
 
     @property
@@ -290,7 +301,9 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         if not isinstance(self.kernel, str) or self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
         check_is_fitted(self)
-        return np.asarray(self.dual_coef_ @ self.support_vectors_)
+        if not isinstance(self._model, PairModel):
+            return np.asarray(self.dual_coef_ @ self.support_vectors_)
+        return -self._model.weights() if len(self.classes_) == 2 else self._model.weights()
 
 
 @contextmanager

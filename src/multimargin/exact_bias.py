@@ -135,9 +135,7 @@ class _Rounds:
         left = self._left()
         if isinstance(left, StopReason):
             return left, np.inf
-        inner = replace(
-            self.problem, bias=Bias.NONE, kernel=self.problem.kernel.with_offset(rho), given_bias=now.bias
-        )
+        inner = replace(self.problem, bias=Bias.NONE, kernel=self.problem.kernel.with_offset(rho), given_bias=now.bias)
         sums, _ = imbalance(self.problem, now.amounts)
         scores = None if now.scores is None else now.scores + rho * sums
         solution = run_core(

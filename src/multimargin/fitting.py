@@ -15,12 +15,14 @@ from multimargin.certificate import Certificate, certify
 from multimargin.exact_bias import solve
 from multimargin.given_kernels import settle
 from multimargin.kernels import KernelSpec
-from multimargin.machines import Machine, find_machine
+from multimargin.machines import MACHINES, Machine
 from multimargin.matrices import DataMatrix, column_deviations
 from multimargin.model import KernelModel
+from multimargin.one_vs_all import is_one_vs_all, solve_one_vs_all
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.progress import FitTask, progress_line
 from multimargin.resources import cache_bytes, n_threads
+from multimargin.schemes import find_scheme
 from multimargin.solver import (
     Precision,
     Progress,
@@ -49,16 +51,20 @@ class Recipe:
     bias: Bias
     C: float
     tol: float
+    scheme: str = ""  # the name of a scheme over binary machines, or nothing for a machine that sees all classes
 
 
 def read_recipe(params: dict[str, Any], data: TrainingSet) -> Recipe:
     """Check the parameters that define the problem."""
     kernel = check.resolve_kernel(params, data)
+    choice = find_scheme(params["multi_class"])
+    machine = choice if isinstance(choice, Machine) else MACHINES["ww"]  # of two classes: the binary machine
     return Recipe(
-        machine=find_machine(params["multi_class"]),
+        machine=machine,
+        scheme="" if isinstance(choice, Machine) else choice,
         kernel=kernel,
         loss=check.resolve_loss(params["loss"], kernel),
-        bias=check.resolve_bias(params["bias"]),
+        bias=check.resolve_bias(params["bias"], choice),
         C=float(params["C"]),
         tol=check.check_number("tol", params["tol"], low=0.0, strict=True),
     )
@@ -114,32 +120,37 @@ def choose_solver(choice: str, problem: DualProblem) -> tuple[SolverChoice, str]
     return SolverChoice.TWO_LEVEL, "blocks of examples solved exactly, the fastest where it applies"
 
 
-def make_options(params: dict[str, Any], recipe: Recipe, problem: DualProblem, solver: SolverChoice) -> SolverOptions:
-    """Return the solver's options; under "auto" a small problem is solved further than tol."""
-    small = (
-        params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
-        and problem.kernel.positive_semidefinite
-        and problem.n_examples * problem.n_components <= SMALL_PROBLEM
-    )
+def make_options(
+    params: dict[str, Any], recipe: Recipe, n_examples: int, solver: SolverChoice, *, small: bool
+) -> SolverOptions:
+    """Return the solver's options; a small problem is solved further than tol."""
     return SolverOptions(
         solver=solver,
-        precision=Precision.FLOAT64 if small else Precision.AUTOMATIC,
+        precision=Precision.FLOAT64 if small and not recipe.scheme else Precision.AUTOMATIC,
         tol=recipe.tol,
         max_iter=int(params["max_iter"]),
         max_time=float("inf") if params["max_time"] is None else float(params["max_time"]),
         shrinking=bool(params["shrinking"]) and not small,
-        cache_bytes=float(cache_bytes(params["cache_size"], needed=8.0 * problem.n_examples**2)),
+        cache_bytes=float(cache_bytes(params["cache_size"], needed=8.0 * n_examples**2)),
         n_threads=n_threads(),
         extra_tol=SMALL_PROBLEM_TOL if small else 0.0,
-        extra_steps=problem.n_examples + 100 if small else 0,
+        extra_steps=n_examples + 100 if small else 0,
+    )
+
+
+def _is_small(params: dict[str, Any], problem: DualProblem) -> bool:
+    return (
+        params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
+        and problem.kernel.positive_semidefinite
+        and problem.n_examples * problem.n_components <= SMALL_PROBLEM
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What a fit leaves: the solution, its certificate and the estimator's attributes."""
+    """What a fit leaves: the exception that ended it, if one did, its certificate and the estimator's attributes."""
 
-    solution: Solution
+    error: BaseException | None
     certificate: Certificate
     attributes: dict[str, Any]
 
@@ -150,42 +161,61 @@ def run_fit(
     """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C."""
     problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
     solver, reason = choose_solver(params["solver"], problem)
-    options = make_options(params, recipe, problem, solver)
+    options = make_options(params, recipe, problem.n_examples, solver, small=_is_small(params, problem))
     with progress_line(int(params["verbose"]), recipe.machine.name) as show:
-        watch = _watcher(params, problem, show, task) if _is_watched(params, task) else None
-        solution = solve(problem, options, start, watch)
+        watch = _watcher(problem, make_watch(params, show, task)) if is_watched(params, task) else None
+        run = solve_one_vs_all if is_one_vs_all(problem) else solve
+        solution = run(problem, options, start, watch)
         certificate = certify(problem, solution, tol=recipe.tol, solver=solver.value, reason=reason)
         _show_end(show, solution, certificate, problem)
     if solution.error is not None and not isinstance(solution.error, KeyboardInterrupt):
         raise solution.error
     attributes = make_attributes(problem, solution.state)
-    attributes |= {
-        "certificate_": certificate,
-        "n_iter_": np.array([max(1, solution.report.n_iter)], dtype=np.int32),
-        "fit_status_": int(certificate.stop_reason != StopReason.CONVERGED.value),
-        "_recipe": recipe,
-    }
+    n_iter = np.array([max(1, solution.report.n_iter)], dtype=np.int32)
+    attributes |= fitted_attributes(params, certificate, n_iter, recipe, (solution.state, data.classes))
+    return Fitted(solution.error, certificate, attributes)
+
+
+def fitted_attributes(
+    params: dict[str, Any], certificate: Certificate, n_iter: np.ndarray, recipe: Recipe, state: tuple[Any, np.ndarray]
+) -> dict[str, Any]:
+    """Return the attributes that say how a fit went, and what a warm start goes on from."""
     unfinished = certificate.stop_reason != StopReason.CONVERGED.value
-    keep_state = bool(params["warm_start"]) or unfinished
-    attributes["_state"] = (solution.state, data.classes) if keep_state else None
-    return Fitted(solution, certificate, attributes)
+    return {
+        "certificate_": certificate,
+        "n_iter_": n_iter,
+        "fit_status_": int(unfinished),
+        "_recipe": recipe,
+        "_state": state if bool(params["warm_start"]) or unfinished else None,
+    }
 
 
-def _is_watched(params: dict[str, Any], task: FitTask) -> bool:
+def is_watched(params: dict[str, Any], task: FitTask) -> bool:
+    """Return whether anybody wants to hear of the moments of a fit."""
     return bool(params["verbose"]) or params["on_progress"] is not None or task.active
 
 
-def _watcher(
-    params: dict[str, Any], problem: DualProblem, show: Callable[[Progress], None], task: FitTask
-) -> Watch:
+# Called with a moment and a function that returns the attributes that the model has then; True stops the fit.
+ModelWatch = Callable[[Progress, Callable[[], dict[str, Any]]], bool]
+
+
+def make_watch(params: dict[str, Any], show: Callable[[Progress], None], task: FitTask) -> ModelWatch:
+    """Return the function that shows a moment and asks the user's functions."""
     on_progress = params["on_progress"]
 
-    def watch(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
+    def watch(progress: Progress, attributes: Callable[[], dict[str, Any]]) -> bool:
         show(progress)
         stop = on_progress is not None and bool(on_progress(progress))
-        return task.moment(lambda: make_attributes(problem, snapshot())) or stop
+        return task.moment(attributes) or stop
 
     return watch
+
+
+def _watcher(problem: DualProblem, watch: ModelWatch) -> Watch:
+    def watch_state(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
+        return watch(progress, lambda: make_attributes(problem, snapshot()))
+
+    return watch_state
 
 
 def _show_end(

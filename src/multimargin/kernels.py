@@ -13,6 +13,7 @@ from scipy import sparse
 from multimargin import _core
 from multimargin.machines import FloatArray, IntArray
 from multimargin.matrices import DataArray, DataMatrix, is_sparse, tidy, to_core
+from multimargin.resources import n_threads
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian")
 GIVEN_KERNELS = ("precomputed", "callable")
@@ -183,3 +184,14 @@ class KernelStore:
         if is_sparse(X) == self.sparse:
             return X
         return sparse.csr_array(X) if self.sparse else X.toarray()
+
+
+def weighted_sums(weights: FloatArray, values: DataArray) -> FloatArray:
+    """Return values @ weights.T, shape (n_points, n_weights), for kernel values that are given, (n_points, n).
+
+    A product, written as the linear kernel with its columns: the core's sums have the same bits for any number of
+    threads.
+    """
+    n_sums = len(weights)
+    columns = _core.Store(np.ascontiguousarray(weights), KernelSpec("linear").to_core())
+    return columns.scores(np.arange(n_sums), np.eye(n_sums), values, n_threads())

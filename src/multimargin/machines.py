@@ -251,13 +251,9 @@ def find_machine(choice: str | Machine) -> Machine:
     if isinstance(choice, Machine):
         return choice
     name = ALIASES.get(choice, choice) if isinstance(choice, str) else choice
-    if name in ("ovo", "dag"):
-        raise ValueError(
-            f"multi_class={choice!r} is not available yet; choose one of {sorted(MACHINES)}, for example 'ww'."
-        )
     if not isinstance(name, str) or name not in MACHINES:
         raise ValueError(
-            f"multi_class={choice!r} is not a machine; choose one of {sorted(MACHINES)} or {sorted(ALIASES)}, "
+            f"multi_class={choice!r} is not a machine; choose 'ovo', 'dag', one of {sorted(MACHINES)} or {sorted(ALIASES)}, "
             "or pass a multimargin.Machine."
         )
     return MACHINES[name]

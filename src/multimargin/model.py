@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from multimargin import _core
 from multimargin.coupling import coefficients
 from multimargin.given_kernels import evaluate_blocks
-from multimargin.kernels import KernelSpec, KernelStore
+from multimargin.kernels import KernelSpec, KernelStore, weighted_sums
 from multimargin.machines import FloatArray, IntArray
-from multimargin.matrices import DataArray, DataMatrix
+from multimargin.matrices import DataMatrix
 from multimargin.problem import Bias, DualProblem
 from multimargin.resources import n_threads
 
@@ -72,20 +71,24 @@ class KernelModel:
             return np.tile(self.intercept, (X.shape[0], 1))
         if self.kernel.function is not None:
             blocks = evaluate_blocks(self.kernel.function, X, self.support_vectors)
-            return np.concatenate([self._weighted(values) for _, values in blocks])
+            return np.concatenate([weighted_sums(self.beta.T, values) for _, values in blocks]) + self.intercept
         if self.kernel.given:
-            return self._weighted(np.ascontiguousarray(X[:, self.support]))
+            return weighted_sums(self.beta.T, np.ascontiguousarray(X[:, self.support])) + self.intercept
         return self._store.scores(np.arange(n), self.beta, X, n_threads()) + self.intercept
 
-    def _weighted(self, values: DataArray) -> FloatArray:
-        """Return the scores of points whose kernel values with the support vectors are given, (n_points, n_SV).
+    def codes(self, X: DataMatrix) -> IntArray:
+        """Return the codes of the classes with the largest scores, shape (n_samples,)."""
+        return np.asarray(self.scores(X).argmax(axis=1))
 
-        A product with beta, written as the linear kernel with its columns: the core's sums have the same bits for any
-        number of threads.
-        """
-        n_classes = self.beta.shape[1]
-        columns = _core.Store(np.ascontiguousarray(self.beta.T), KernelSpec("linear").to_core())
-        return columns.scores(np.arange(n_classes), np.eye(n_classes), values, n_threads()) + self.intercept
+    def decision(self, X: DataMatrix, *, pairwise: bool = False) -> FloatArray:
+        """Return the scores, or for two classes (f_1 - f_0) / 2, shape (n_samples,)."""
+        if pairwise:
+            raise ValueError(
+                "decision_function_shape='ovo' does not exist for this machine: only multi_class='ovo' and 'dag' have "
+                "pairwise scores; use decision_function_shape='ovr'."
+            )
+        scores = self.scores(X)
+        return (scores[:, 1] - scores[:, 0]) / 2 if scores.shape[1] == 2 else scores
 
 
 def _intercept(problem: DualProblem, beta: FloatArray, bias: FloatArray | None) -> FloatArray:

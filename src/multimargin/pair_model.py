@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from multimargin import _core
-from multimargin.kernels import KernelSpec, KernelStore
+from multimargin.given_kernels import evaluate_blocks
+from multimargin.kernels import KernelSpec, KernelStore, weighted_sums
 from multimargin.machines import FloatArray, IntArray
 from multimargin.matrices import DataMatrix
 from multimargin.resources import n_threads
 from multimargin.schemes import DAG, BinaryProblem, pair_list
 from multimargin.training_set import TrainingSet
-from multimargin.voting import dag_scores, ovr_scores
+from multimargin.voting import dag_path, dag_scores, ovr_scores, vote
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class PairModel:
         rows = data.rows[used]
         return cls(
             support=rows,
-            support_vectors=data.X[rows],
+            support_vectors=np.empty((0, 0)) if kernel.name == "precomputed" else data.X[rows],
             n_support=np.bincount(data.y[used], minlength=data.n_classes).astype(np.int32),
             dual_coef=np.ascontiguousarray(coef[:, used]),
             intercept=intercept,
@@ -100,21 +101,40 @@ class PairModel:
         """Return D, shape (n_samples, n_pairs), pairs in the order (0, 1), (0, 2), ..., in tiles over all threads."""
         if not len(self.support):
             return np.tile(self.intercept, (X.shape[0], 1))
+        if self.kernel.function is not None:
+            parts = evaluate_blocks(self.kernel.function, X, self.support_vectors)
+            return np.concatenate([self._weighted(values) for _, values in parts])
+        if self.kernel.given:
+            return self._weighted(np.ascontiguousarray(X[:, self.support]))
         blocks = [self._predictor.scores(points, n_threads()) for points in self._store.points(X)]
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def codes(self, X: DataMatrix) -> IntArray:
         """Return the codes of the classes, shape (n_samples,): most votes, or the end of the path through the DAG."""
-        if not len(self.support):  # every score is an intercept
-            return self.scores(X).argmax(axis=1)
         dag = self.scheme == DAG
+        if not len(self.support) or self.kernel.given:
+            return (dag_path if dag else vote)(self.pair_scores(X), self.n_classes)
         blocks = [self._predictor.classes(points, dag, n_threads()) for points in self._store.points(X)]
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+    def _weighted(self, values: DataMatrix) -> FloatArray:
+        """Return the pair scores of points whose kernel values with the support vectors are given, (n_points, n_SV)."""
+        sums = [
+            weighted_sums(self.dual_coef[:, block], np.ascontiguousarray(values[:, block])) for block in self.blocks
+        ]
+        pairs = [sums[i][:, j - 1] + sums[j][:, i] for i, j in pair_list(self.n_classes)]
+        return np.stack(pairs, axis=1) + self.intercept
 
     def scores(self, X: DataMatrix) -> FloatArray:
         """Return one score per class, shape (n_samples, n_classes): scikit-learn's, or the DAG's rounds."""
         combine = dag_scores if self.scheme == DAG else ovr_scores
         return combine(self.pair_scores(X), self.n_classes)
+
+    def decision(self, X: DataMatrix, *, pairwise: bool = False) -> FloatArray:
+        """Return one score per class or per pair; for two classes one score, positive for the second."""
+        if self.n_classes == 2:
+            return -self.pair_scores(X)[:, 0]
+        return self.pair_scores(X) if pairwise else self.scores(X)
 
     def pair_beta(self, pair: int) -> tuple[IntArray, FloatArray]:
         """Return the positions of a pair's support vectors, and their coefficients."""

@@ -48,6 +48,8 @@ class DualProblem:
     bias : Bias
     given_bias : ndarray of shape (n_classes,) or None
         Constants b that the scores have already: targets become t - m(b).
+    given_store : KernelStore or None
+        A store of all rows of X with the trained kernel, where there is one already.
     """
 
     data: TrainingSet
@@ -56,9 +58,12 @@ class DualProblem:
     loss: Loss = Loss.HINGE
     bias: Bias = Bias.NONE
     given_bias: FloatArray | None = None
+    given_store: KernelStore | None = None
 
     @cached_property
     def store(self) -> KernelStore:
+        if self.given_store is not None:
+            return self.given_store
         return KernelStore(self.data.kernel_data, self.trained_kernel)
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multimargin.machines import ALIASES, FloatArray, IntArray, Machine, find_machine
+from multimargin.machines import FloatArray, IntArray, Machine, find_machine
 from multimargin.training_set import TrainingSet
 
 ONE_VS_ONE = "ovo"
@@ -76,6 +76,3 @@ def class_problems(data: TrainingSet) -> list[BinaryProblem]:
         BinaryProblem.from_groups(data, np.flatnonzero(data.y == c), np.flatnonzero(data.y != c))
         for c in range(data.n_classes)
     ]
-
-
-__all__ = ["ALIASES", "DAG", "ONE_VS_ONE", "SCHEMES", "BinaryProblem", "class_problems", "find_scheme", "pair_list"]

@@ -17,6 +17,8 @@ from multimargin.given_kernels import settle
 from multimargin.machines import Bound, FloatArray
 from multimargin.matrices import same_values
 from multimargin.model import KernelModel
+from multimargin.pair_model import PairModel
+from multimargin.pair_verification import verify_pairs
 from multimargin.problem import Bias, DualProblem
 from multimargin.recovery import recover_amounts
 from multimargin.resources import n_threads
@@ -43,7 +45,7 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     """
     check_is_fitted(model)
     recipe: Recipe = model._recipe
-    expansion: KernelModel = model._model
+    expansion: KernelModel | PairModel = model._model
     checked_X, labels = validate_data(
         model, X, y, dtype=[np.float64, np.float32], order="C", accept_sparse="csr", reset=False
     )
@@ -51,6 +53,8 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     data = _with_class_weights(model, data)
     _check_support(model, expansion, data)
     data, _ = settle(data, recipe.kernel, model.cache_size)
+    if isinstance(expansion, PairModel):
+        return verify_pairs(expansion, recipe, data)
     problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
     beta = np.zeros((data.X.shape[0], problem.n_classes))
     beta[expansion.support] = expansion.beta
@@ -64,7 +68,7 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     if not _is_feasible(problem, amounts, beta[data.rows]):
         numbers = replace(numbers, violation=np.inf)  # gradients say nothing about a point outside the bounds
     return assemble(
-        problem,
+        problem.kernel,
         numbers,
         report=None,
         tol=recipe.tol,
@@ -99,7 +103,7 @@ def _with_class_weights(model: Any, data: TrainingSet) -> TrainingSet:
     return replace(data, C=data.C * model.class_weight_[data.y], class_weight=model.class_weight_)
 
 
-def _check_support(model: Any, expansion: KernelModel, data: TrainingSet) -> None:
+def _check_support(model: Any, expansion: KernelModel | PairModel, data: TrainingSet) -> None:
     n_rows = data.X.shape[0]
     same = data.X.shape == model.shape_fit_
     if expansion.kernel.name != "precomputed":

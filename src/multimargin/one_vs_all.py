@@ -1,0 +1,107 @@
+"""One-vs-all with an exact bias: its constraints separate, so that each class is a binary problem of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from multimargin.binary import solve_batch
+from multimargin.coupling import coefficients
+from multimargin.machines import MACHINES, FloatArray
+from multimargin.problem import Bias, DualProblem
+from multimargin.resources import n_threads
+from multimargin.schemes import BinaryProblem, class_problems
+from multimargin.separability import refuse_if_inseparable
+from multimargin.solver import (
+    Progress,
+    Solution,
+    SolverOptions,
+    SolverReport,
+    SolverState,
+    StopReason,
+    Watch,
+    check_start,
+)
+
+
+def is_one_vs_all(problem: DualProblem) -> bool:
+    """Return whether the problem separates into binary ones with an exact bias."""
+    return problem.machine is MACHINES["ova"] and problem.bias is Bias.EXACT
+
+
+def solve_one_vs_all(
+    problem: DualProblem, options: SolverOptions, start: SolverState | None = None, watch: Watch | None = None
+) -> Solution:
+    """Solve the machine "ova" with an exact bias, one binary problem for each class over one store.
+
+    Solves   the dual of ``problem`` under sum_i beta_ic = 0, to LIBSVM's m - M of at most ``options.tol`` per class.
+    Returns  a Solution whose state is feasible whatever ended the solve.
+    See      HL02 (1); exact_bias.solve for the way that serves every machine.
+    """
+    check_start(problem, start)
+    if np.isinf(problem.data.C).any():
+        refuse_if_inseparable(problem)
+    binaries = class_problems(problem.data)
+    starts = None if start is None else [_of_class(problem, binary, c, start) for c, binary in enumerate(binaries)]
+
+    def watch_parts(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
+        def state() -> SolverState:
+            parts = [np.zeros(len(b.rows)) if a is None else a for a, b in zip(snapshot(), binaries, strict=True)]
+            return SolverState(_join(problem, binaries, parts), None, problem.n_classes, np.zeros(problem.n_classes))
+
+        return watch is not None and watch(progress, state)
+
+    batch = solve_batch(problem.store, binaries, problem.loss, options, starts, None if watch is None else watch_parts)
+    amounts = _join(problem, binaries, [solution.amounts for solution in batch.solutions])
+    bias = np.array([solution.bias for solution in batch.solutions])
+    report = _sum_up([solution.report for solution in batch.solutions])
+    state = SolverState(amounts, None, problem.n_classes, bias)
+    if np.isinf(problem.data.C).all() and report.verified:  # the hard margin's primal point is made from the scores
+        state = replace(state, scores=_scores(problem, amounts))
+    return Solution(state, report, batch.error)
+
+
+def _scores(problem: DualProblem, amounts: FloatArray) -> FloatArray:
+    beta = coefficients(problem.machine, amounts, problem.data.y, problem.n_classes)
+    used = np.flatnonzero(beta.any(axis=1))
+    rows = problem.data.rows
+    return problem.store.scores(rows[used], beta[used], problem.data.kernel_data[rows], n_threads())
+
+
+def _components(problem: DualProblem, c: int) -> FloatArray:
+    """Return which component of each example is about class c: its own comes first, then the others in order."""
+    y = problem.data.y
+    return np.where(y == c, 0, np.where(y > c, c + 1, c))
+
+
+def _join(problem: DualProblem, binaries: list[BinaryProblem], parts: list[FloatArray]) -> FloatArray:
+    """Return the amounts (n_examples, n_classes) of the classes' dual variables."""
+    amounts = np.zeros((problem.n_examples, problem.n_components))
+    for c, (binary, part) in enumerate(zip(binaries, parts, strict=True)):
+        examples = np.concatenate([binary.positive, binary.negative])
+        amounts[examples, _components(problem, c)[examples]] = part
+    return amounts
+
+
+def _of_class(problem: DualProblem, binary: BinaryProblem, c: int, state: SolverState) -> FloatArray:
+    examples = np.concatenate([binary.positive, binary.negative])
+    return np.ascontiguousarray(state.amounts[examples, _components(problem, c)[examples]])
+
+
+def _sum_up(reports: list[SolverReport]) -> SolverReport:
+    """Return the report of all classes: objectives and costs add up, the worst class gives the violation."""
+    unfinished = [report for report in reports if report.stop_reason is not StopReason.CONVERGED]
+    return replace(
+        (unfinished or reports)[0],
+        n_iter=sum(report.n_iter for report in reports),
+        seconds=sum(report.seconds for report in reports),
+        violation=max(report.violation for report in reports),
+        dual=sum(report.dual for report in reports),
+        primal=sum(report.primal for report in reports),
+        kernel_rows=sum(report.kernel_rows for report in reports),
+        cache_hits=sum(report.cache_hits for report in reports),
+        verified=all(report.verified for report in reports),
+        float64_rows=any(report.float64_rows for report in reports),
+    )

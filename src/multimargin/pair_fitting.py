@@ -1,0 +1,235 @@
+"""One fit of a one-vs-one machine: a binary problem for each pair of classes over one kernel store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from multimargin.binary import Batch, BinarySolution, evaluate_binary, progress_of, solve_batch
+from multimargin.certificate import Certificate, Objectives, assemble, worst_of
+from multimargin.fitting import Fitted, Recipe, fitted_attributes, is_watched, make_options, make_watch
+from multimargin.kernels import KernelStore
+from multimargin.machines import MACHINES, FloatArray
+from multimargin.pair_model import PairModel
+from multimargin.problem import Bias, DualProblem, Loss
+from multimargin.progress import FitTask, progress_line
+from multimargin.resources import n_threads
+from multimargin.schemes import BinaryProblem, pair_problems
+from multimargin.separability import refuse_if_inseparable
+from multimargin.solver import Progress, SolverChoice, SolverOptions, SolverState, StopReason, solve
+from multimargin.training_set import TrainingSet
+
+# Pairs with at most this many examples are solved beyond tol: see fitting.SMALL_PROBLEM.
+SMALL_PAIR = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class PairState:
+    """Where a one-vs-one fit stands: the dual variables of each pair, for a warm start."""
+
+    amounts: tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PairFit:
+    """What the steps of one fit share."""
+
+    data: TrainingSet
+    recipe: Recipe
+    problems: tuple[BinaryProblem, ...]
+    store: KernelStore
+
+    @classmethod
+    def of(cls, data: TrainingSet, recipe: Recipe) -> PairFit:
+        kernel = recipe.kernel
+        if recipe.bias is Bias.REGULARIZED:
+            kernel = kernel.with_offset(kernel.offset + 1.0)
+        return cls(data, recipe, tuple(pair_problems(data)), KernelStore(data.kernel_data, kernel))
+
+    def model(self, amounts: Sequence[FloatArray], biases: Sequence[float]) -> PairModel:
+        return PairModel.from_amounts(
+            self.data,
+            self.problems,
+            amounts,
+            np.array(biases, dtype=np.float64),
+            self.recipe.kernel,
+            self.recipe.scheme,
+        )
+
+    def dual_problem(self, problem: BinaryProblem) -> DualProblem:
+        """The pair as the two-class machine "ww", which is the binary one: both objectives are twice as large."""
+        C = problem.C if self.recipe.loss is Loss.HINGE else problem.C / 2
+        codes = (np.arange(len(problem.rows)) < problem.n_positive).astype(np.int64)
+        data = replace(
+            self.data, classes=np.arange(2), rows=problem.rows, y=codes, C=C, class_weight=np.ones(2), weight=C
+        )
+        return DualProblem(
+            data, MACHINES["ww"], self.recipe.kernel, self.recipe.loss, self.recipe.bias, given_store=self.store
+        )
+
+
+def run_pair_fit(
+    params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: PairState | None, task: FitTask
+) -> Fitted:
+    """Solve all pairs, certify them, and make the attributes. Raises what a callback raised, except Ctrl-C."""
+    fit = PairFit.of(data, recipe)
+    if start is not None:
+        check_start(fit, start)
+    if np.isinf(data.C).any():
+        for problem in fit.problems:
+            refuse_if_inseparable(fit.dual_problem(problem))
+    with progress_line(int(params["verbose"]), recipe.scheme) as show:
+        watch = make_watch(params, show, task) if is_watched(params, task) else None
+        batch, solver, reason = _solve(params, fit, start, watch)
+        certificate = certify_pairs(fit, batch.solutions, solver, reason)
+        show(_last_moment(fit, batch))
+    if batch.error is not None and not isinstance(batch.error, KeyboardInterrupt):
+        raise batch.error
+    attributes = pair_attributes(fit, batch.solutions)
+    n_iter = np.array([max(1, solution.report.n_iter) for solution in batch.solutions], dtype=np.int32)
+    state = PairState(tuple(solution.amounts for solution in batch.solutions))
+    attributes |= fitted_attributes(params, certificate, n_iter, recipe, (state, data.classes))
+    return Fitted(batch.error, certificate, attributes)
+
+
+def check_start(fit: PairFit, start: PairState) -> None:
+    """Refuse a start that belongs to other data."""
+    before, now = [len(a) for a in start.amounts], [len(problem.rows) for problem in fit.problems]
+    if before != now:
+        raise ValueError(
+            f"The state to start from has pairs of {before} examples, the data have pairs of {now}; fit from nothing "
+            "(warm_start=False) or on the same rows and classes."
+        )
+
+
+Watch = Callable[[Progress, Callable[[], dict[str, Any]]], bool]
+
+
+def _solve(
+    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: Watch | None
+) -> tuple[Batch, str, str]:
+    small = max(len(problem.rows) for problem in fit.problems) <= SMALL_PAIR
+    options = make_options(params, fit.recipe, len(fit.data.y), SolverChoice.SMO, small=small)
+    starts = None if start is None else start.amounts
+    if fit.recipe.bias is not Bias.EXACT:
+        return (
+            _solve_without_bias(fit, options, starts, watch),
+            "two-level",
+            "no exact bias: pairs as two-class machines",
+        )
+
+    def watch_amounts(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
+        return watch is not None and watch(progress, lambda: _attributes_so_far(fit, snapshot()))
+
+    batch = solve_batch(
+        fit.store, fit.problems, fit.recipe.loss, options, starts, None if watch is None else watch_amounts
+    )
+    return batch, "smo", "pairs of variables with the largest gain; blocks of them for large problems"
+
+
+def _attributes_so_far(fit: PairFit, amounts: list[FloatArray | None]) -> dict[str, Any]:
+    """The model of the pairs that are done, as the others are at zero; their bias is not known yet."""
+    known = [np.zeros(len(problem.rows)) if a is None else a for problem, a in zip(fit.problems, amounts, strict=True)]
+    return model_attributes(fit.data, fit.model(known, [0.0] * len(known)))
+
+
+def _solve_without_bias(
+    fit: PairFit, options: SolverOptions, starts: Sequence[FloatArray] | None, watch: Watch | None
+) -> Batch:
+    """Each pair by the general solver, in turn; tol and objectives in the units of the binary machine."""
+    solutions: list[BinarySolution] = []
+    error: BaseException | None = None
+    spent = 0.0
+    for index, problem in enumerate(fit.problems):
+        dual = fit.dual_problem(problem)
+        given = None if starts is None else SolverState(starts[index][:, None], None, 2)
+        left = replace(
+            options,
+            tol=2 * options.tol,
+            extra_tol=2 * options.extra_tol,
+            max_time=max(1e-9, options.max_time - spent),
+            solver=SolverChoice.TWO_LEVEL if fit.recipe.kernel.positive_semidefinite else SolverChoice.S2DO,
+        )
+        if error is not None:
+            left = replace(left, max_time=1e-9)
+
+        def watch_pair(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
+            return watch is not None and watch(progress, lambda: _attributes_so_far(fit, [None] * len(fit.problems)))
+
+        solution = solve(dual, left, given, None if watch is None else watch_pair)
+        error = error or solution.error
+        spent += solution.report.seconds
+        a, report = solution.state.amounts[:, 0], solution.report
+        n = problem.n_positive
+        bias = float(a[:n].sum() - a[n:].sum()) if fit.recipe.bias is Bias.REGULARIZED else 0.0
+        halved = replace(report, violation=report.violation / 2, dual=report.dual / 2, primal=report.primal / 2)
+        solutions.append(BinarySolution(a, bias, halved))
+    return Batch(tuple(solutions), error)
+
+
+def certify_pairs(fit: PairFit, solutions: Sequence[BinarySolution], solver: str, reason: str) -> Certificate:
+    """Return the worst pair's certificate with the sums of what all spent, and the list of all."""
+    hard = bool(np.isinf(fit.data.C).any())
+    parts = []
+    for problem, solution in zip(fit.problems, solutions, strict=True):
+        report = solution.report
+        numbers = Objectives(report.primal if np.isfinite(report.primal) else np.nan, report.dual, report.violation)
+        if hard and report.verified:
+            scores = pair_scores_at(fit, problem, solution.amounts)
+            numbers = evaluate_binary(
+                problem, solution.amounts, scores, solution.bias, fit.recipe.loss, fit.recipe.bias
+            )
+        parts.append(assemble(fit.recipe.kernel, numbers, report=report, tol=fit.recipe.tol, solver=(solver, reason)))
+    return worst_of(parts)
+
+
+def pair_scores_at(fit: PairFit, problem: BinaryProblem, amounts: FloatArray) -> FloatArray:
+    """Return f of one pair at its own examples, in float64, without an exact bias."""
+    beta = np.where(np.arange(len(problem.rows)) < problem.n_positive, amounts, -amounts)
+    used = np.flatnonzero(beta)
+    if not len(used):
+        return np.zeros(len(problem.rows))
+    points = fit.data.kernel_data[problem.rows]
+    return fit.store.scores(problem.rows[used], np.ascontiguousarray(beta[used, None]), points, n_threads())[:, 0]
+
+
+def pair_attributes(fit: PairFit, solutions: Sequence[BinarySolution]) -> dict[str, Any]:
+    """Return the attributes of a solved fit; enough to predict."""
+    model = fit.model([s.amounts for s in solutions], [s.bias for s in solutions])
+    return model_attributes(fit.data, model)
+
+
+def model_attributes(data: TrainingSet, model: PairModel) -> dict[str, Any]:
+    """Return the fitted attributes in scikit-learn's layout: with two classes both signs are turned."""
+    sign = -1.0 if model.n_classes == 2 else 1.0
+    return {
+        "classes_": data.classes,
+        "class_weight_": data.class_weight,
+        "support_": model.support.astype(np.int32),
+        "support_vectors_": model.support_vectors,
+        "n_support_": model.n_support,
+        "dual_coef_": sign * model.dual_coef,
+        "intercept_": sign * model.intercept,
+        "shape_fit_": data.X.shape,
+        "_model": model,
+    }
+
+
+def _last_moment(fit: PairFit, batch: Batch) -> Progress:
+    reports = [solution.report for solution in batch.solutions]
+    total = replace(
+        reports[0],
+        stop_reason=StopReason.CONVERGED,
+        n_iter=sum(report.n_iter for report in reports),
+        seconds=sum(report.seconds for report in reports),
+        violation=max(report.violation for report in reports),
+        dual=sum(report.dual for report in reports),
+        primal=sum(report.primal for report in reports),
+        kernel_rows=sum(report.kernel_rows for report in reports),
+        cache_hits=sum(report.cache_hits for report in reports),
+    )
+    used = [int((solution.amounts > 0).sum()) for solution in batch.solutions]
+    return progress_of(total, len(fit.data.y), sum(used))
