@@ -192,6 +192,8 @@ def test_hard_margin() -> None:
         assert_same_model(clf, SVC(**clf.get_params()).fit(distinct.toarray(), labels), X)
     twice = sparse.vstack([rows[:3], rows[:3]], format="csr")
     assert len(np.unique(distinct_rows(twice))) == 3
+    same_label_twice = sparse.vstack([rows[:2], rows[:1], rows[4:5]], format="csr")
+    assert SVC(C=np.inf, gamma=0.1).fit(same_label_twice, [0, 1, 0, 2]).certificate_.optimal
     for kernel in ("linear", "rbf"):
         with pytest.raises(ValueError, match="the classes cannot be separated"):
             SVC(C=np.inf, kernel=kernel).fit(twice, [0, 1, 2, 1, 2, 0])
@@ -241,7 +243,8 @@ def test_dense_data_that_stay_dense() -> None:
     assert not pays_as_sparse(X, KernelSpec("laplacian", gamma=0.05))
     assert not pays_as_sparse(X[:, :31], KernelSpec("linear"))
     assert not pays_as_sparse(draw_sparse(width=40, share=0.5)[0], KernelSpec("linear"))
-    X[1:100] = 1.0  # what a few rows show is not all
+    X = np.zeros((400, 40))
+    X[1::3] = 1.0  # what every third row shows is not all
     assert not pays_as_sparse(X, KernelSpec("linear"))
 
 
