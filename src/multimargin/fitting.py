@@ -165,9 +165,7 @@ def _is_watched(params: dict[str, Any], task: FitTask) -> bool:
     return bool(params["verbose"]) or params["on_progress"] is not None or task.active
 
 
-def _watcher(
-    params: dict[str, Any], problem: DualProblem, show: Callable[[Progress], None], task: FitTask
-) -> Watch:
+def _watcher(params: dict[str, Any], problem: DualProblem, show: Callable[[Progress], None], task: FitTask) -> Watch:
     on_progress = params["on_progress"]
 
     def watch(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
