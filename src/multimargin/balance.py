@@ -21,6 +21,8 @@ BoolArray = NDArray[np.bool_]
 NEGLIGIBLE = 1e-13
 # What is still called zero where rounding lets the projection go no further.
 ACCEPTED = 1e-11
+# A variable up to this share of C is zero, so that sums which only a = 0 mends do become zero.
+TINY = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +49,12 @@ def _mass(beta: FloatArray) -> float:
 
 
 def movable_support(amounts: FloatArray) -> Movable:
-    """Every variable above zero: then the sums can always be mended, at worst by a = 0, and no support vector is new."""
+    """Every variable above zero: the sums can always be mended, at worst by a = 0, and no support vector is new."""
     return Movable(amounts > 0, np.zeros(len(amounts), dtype=np.bool_))
 
 
 def movable_without_harm(problem: DualProblem, amounts: FloatArray, gradient: FloatArray, tol: float) -> Movable:
-    """Variables whose change violates no KKT condition by more than ``tol``: the free ones, and those of no gradient."""
+    """Variables whose change violates no KKT condition by more than ``tol``: free ones, and those of no gradient."""
     cap = problem.cap[:, None]
     if problem.machine.bound is Bound.BOX:
         free = (amounts > 0) & (amounts < cap)
@@ -125,6 +127,7 @@ class _Projection:
         else:
             amounts, inside, tight = self._onto_simplex(wanted)
             curvature = self._curvature(inside) - self._held_by_sum(inside, tight)
+        amounts[amounts <= TINY * self.weight[:, None]] = 0.0
         beta = coefficients(self.problem.machine, amounts, self.y, self.problem.n_classes)
         sums = beta.sum(axis=0)
         distance = float(np.sum((amounts - self.start) ** 2 / self.weight[:, None]))
@@ -150,10 +153,10 @@ class _Projection:
 
     def _curvature(self, inside: BoolArray) -> FloatArray:
         """sum C_i nu nu' over the variables inside, a class and component at a time."""
-        table, weight = self.table, np.zeros(self.table.class1.shape)
-        for p in range(weight.shape[1]):
+        weight = np.zeros(self.table.class1.shape)
+        for p in range(self.problem.n_components):
             weight[:, p] = np.bincount(self.y, weights=self.weight * inside[:, p], minlength=len(weight))
-        return self._projected(_weighted_products(table, weight))
+        return self._projected(_weighted_products(self.table, weight))
 
     def _held_by_sum(self, inside: BoolArray, tight: BoolArray) -> FloatArray:
         """What a held sum takes off: C_i (sum_p nu)(sum_p nu)' / n over the n variables inside."""
@@ -167,7 +170,7 @@ class _Projection:
         if not self.problem.machine.sum_to_zero:
             return matrix
         matrix = matrix - matrix.mean(axis=0)
-        return matrix - matrix.mean(axis=1, keepdims=True)
+        return np.asarray(matrix - matrix.mean(axis=1, keepdims=True))
 
 
 def _weighted_products(table: ComponentTable, weight: FloatArray) -> FloatArray:

@@ -35,8 +35,9 @@ from multimargin.solver import (
 from multimargin.solver import solve as solve_without
 
 # rho in units of the kernel's diagonal. Larger ones need fewer rounds, but make each slower (satimage, ww: 0.19 s for
-# the first at 0.3, 0.47 s at 10); the sums fall by 3 to 10 in a round even at 0.3, and rho grows where they do not.
-FIRST_RHO = 0.3
+# the first at 0.3, 0.47 s at 10, 2.7 s at 100); the sums fall by 3 to 10 in a round even at 0.3, and rho grows where
+# they do not.
+FIRST_RHO = 0.5
 # Small problems are one block for the active set, which does not mind.
 FIRST_RHO_SMALL = 10.0
 # A round that leaves more than these shares of the sums multiplies rho by these factors.
@@ -104,6 +105,8 @@ class _Rounds:
         self.scale = float(np.mean(np.abs(problem.store.diagonal()[problem.data.rows])))
         self.rho = _first_rho(problem, (FIRST_RHO_SMALL if options.extra_tol > 0 else FIRST_RHO) * self.scale)
         self.disappointments = 0
+        table = problem.machine.table(problem.n_classes)
+        self.centred = problem.machine.sum_to_zero or not table.margins(np.ones(problem.n_classes)).any()
         near = start is not None and start.bias is not None
         self.last_tol = LAST_TOL * options.tol
         # Small problems are solved as far as they go in every round, which is cheap.
@@ -146,7 +149,9 @@ class _Rounds:
         found = solution.state
         sums, mass = imbalance(self.problem, found.amounts)
         scores = None if found.scores is None else found.scores - rho * sums
-        self.now = _Iterate(found.amounts, scores, now.bias + rho * sums)
+        bias = now.bias + rho * sums
+        # Where only differences of scores count, sums add up to zero, and b too but for rounding.
+        self.now = _Iterate(found.amounts, scores, bias - bias.mean() if self.centred else bias)
         size = float(np.abs(sums).max())
         return solution.report.stop_reason, 0.0 if size <= NEGLIGIBLE * mass else size
 

@@ -253,7 +253,7 @@ def find_machine(choice: str | Machine) -> Machine:
     name = ALIASES.get(choice, choice) if isinstance(choice, str) else choice
     if not isinstance(name, str) or name not in MACHINES:
         raise ValueError(
-            f"multi_class={choice!r} is not a machine; choose 'ovo', 'dag', one of {sorted(MACHINES)} or {sorted(ALIASES)}, "
-            "or pass a multimargin.Machine."
+            f"multi_class={choice!r} is not a machine; choose 'ovo', 'dag', one of {sorted(MACHINES)} or "
+            f"{sorted(ALIASES)}, or pass a multimargin.Machine."
         )
     return MACHINES[name]

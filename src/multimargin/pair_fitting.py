@@ -19,7 +19,7 @@ from multimargin.progress import FitTask, progress_line
 from multimargin.resources import n_threads
 from multimargin.schemes import BinaryProblem, pair_problems
 from multimargin.separability import refuse_if_inseparable
-from multimargin.solver import Progress, SolverChoice, SolverOptions, SolverState, StopReason, solve
+from multimargin.solver import Precision, Progress, SolverChoice, SolverOptions, SolverState, StopReason, solve
 from multimargin.training_set import TrainingSet
 
 # Pairs with at most this many examples are solved beyond tol: see fitting.SMALL_PROBLEM.
@@ -111,7 +111,8 @@ Watch = Callable[[Progress, Callable[[], dict[str, Any]]], bool]
 def _solve(
     params: dict[str, Any], fit: PairFit, start: PairState | None, watch: Watch | None
 ) -> tuple[Batch, str, str]:
-    small = max(len(problem.rows) for problem in fit.problems) <= SMALL_PAIR
+    largest = max(len(problem.rows) for problem in fit.problems)
+    small = largest <= SMALL_PAIR and fit.recipe.kernel.positive_semidefinite
     options = make_options(params, fit.recipe, len(fit.data.y), SolverChoice.SMO, small=small)
     starts = None if start is None else start.amounts
     if fit.recipe.bias is not Bias.EXACT:
@@ -150,6 +151,7 @@ def _solve_without_bias(
             options,
             tol=2 * options.tol,
             extra_tol=2 * options.extra_tol,
+            precision=Precision.FLOAT64 if options.extra_tol > 0 else options.precision,
             max_time=max(1e-9, options.max_time - spent),
             solver=SolverChoice.TWO_LEVEL if fit.recipe.kernel.positive_semidefinite else SolverChoice.S2DO,
         )

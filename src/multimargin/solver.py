@@ -183,7 +183,7 @@ def check_start(problem: DualProblem, start: SolverState | None) -> None:
 
 
 def run_core(problem: DualProblem, options: SolverOptions, start: SolverState | None, watch: Watch | None) -> Solution:
-    """Call the core on a problem and a start that were checked; scores of the start are believed and must be its own."""
+    """Call the core on a problem and a start that were checked; scores of the start are believed."""
     result = _core.solve(
         problem.store.core,
         problem.to_core(),
