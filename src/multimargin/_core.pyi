@@ -172,13 +172,13 @@ def example_step(
 def pair_step(numbers: list[float]) -> list[float]: ...
 
 class BinaryStatement:
-    def __new__(
-        cls,
+    def __init__(
+        self,
         rows: NDArray[np.int64],
         n_positive: int,
         C: NDArray[np.float64],
         start: NDArray[np.float64] | None,
-    ) -> BinaryStatement: ...
+    ) -> None: ...
 
 class BinaryReport(Report):
     bias: float
