@@ -200,5 +200,5 @@ def test_unknown_machine(choice: object) -> None:
 
 @pytest.mark.parametrize("choice", ["ovo", "dag"])
 def test_schemes_are_not_machines(choice: str) -> None:
-    with pytest.raises(ValueError, match=rf"multi_class='{choice}' is not available yet; choose one of"):
+    with pytest.raises(ValueError, match=rf"multi_class='{choice}' is not a machine; choose 'ovo', 'dag', one of \\['adm'.*Machine"):
         find_machine(choice)

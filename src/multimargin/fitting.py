@@ -59,12 +59,14 @@ def read_recipe(params: dict[str, Any], data: TrainingSet) -> Recipe:
     kernel = check.resolve_kernel(params, data)
     choice = find_scheme(params["multi_class"])
     machine = choice if isinstance(choice, Machine) else MACHINES["ww"]  # of two classes: the binary machine
+    bias = check.resolve_bias(params["bias"], choice)
+    check.check_solver(params["solver"], choice, bias)
     return Recipe(
         machine=machine,
         scheme="" if isinstance(choice, Machine) else choice,
         kernel=kernel,
         loss=check.resolve_loss(params["loss"], kernel),
-        bias=check.resolve_bias(params["bias"], choice),
+        bias=bias,
         C=float(params["C"]),
         tol=check.check_number("tol", params["tol"], low=0.0, strict=True),
     )
@@ -99,6 +101,8 @@ def check_control(params: dict[str, Any]) -> None:
 
 def choose_solver(choice: str, problem: DualProblem) -> tuple[SolverChoice, str]:
     """Return the algorithm and the reason for it."""
+    if is_one_vs_all(problem):
+        return SolverChoice.SMO, "one binary problem for each class, by pairs of variables"
     if choice != "auto":
         solver = SolverChoice(choice)
         whole = solver in (SolverChoice.WHOLE_EXAMPLE, SolverChoice.SEMI_GREEDY, SolverChoice.TWO_LEVEL)
@@ -124,9 +128,10 @@ def make_options(
     params: dict[str, Any], recipe: Recipe, n_examples: int, solver: SolverChoice, *, small: bool
 ) -> SolverOptions:
     """Return the solver's options; a small problem is solved further than tol."""
+    exact_pairs = bool(recipe.scheme) and recipe.bias is Bias.EXACT  # begin in float32, end in float64 by themselves
     return SolverOptions(
         solver=solver,
-        precision=Precision.FLOAT64 if small and not recipe.scheme else Precision.AUTOMATIC,
+        precision=Precision.FLOAT64 if small and not exact_pairs else Precision.AUTOMATIC,
         tol=recipe.tol,
         max_iter=int(params["max_iter"]),
         max_time=float("inf") if params["max_time"] is None else float(params["max_time"]),
@@ -140,7 +145,7 @@ def make_options(
 
 def _is_small(params: dict[str, Any], problem: DualProblem) -> bool:
     return (
-        params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
+        (params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value) or is_one_vs_all(problem))
         and problem.kernel.positive_semidefinite
         and problem.n_examples * problem.n_components <= SMALL_PROBLEM
     )
