@@ -114,8 +114,8 @@ def test_two_classes_have_one_function(name: str, iris: tuple[np.ndarray, np.nda
 
 def test_linear_weights(iris: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = iris
-    for params in ({"multi_class": "ww", "bias": "regularized"}, {"decision_function_shape": "ovo"}):
-        clf = SVC(kernel="linear", **params).fit(X, y)
+    for clf in (SVC(multi_class="ww", bias="regularized"), SVC(decision_function_shape="ovo")):
+        clf.set_params(kernel="linear").fit(X, y)
         assert clf.coef_.shape == (3, 4)
         np.testing.assert_allclose(clf.decision_function(X), X @ clf.coef_.T + clf.intercept_, atol=1e-9)
     binary = SVC(kernel="linear").fit(X[:100], y[:100])

@@ -20,6 +20,10 @@ constexpr double float32_tol = 5e-5;
 // Pairs of variables between two looks at the exact scores, per example: so long the rounding of the scores adds up.
 constexpr Index steps_per_example = 100;
 
+// Steps per example, and at least, after which a problem that still is not solved counts as stalled: nearly singular
+// kernel matrices (a polynomial kernel on data far from the origin) let pairs crawl for ever. LIBSVM ends at 1e7, too.
+constexpr Index most_steps_per_example = 100'000, most_steps = 10'000'000;
+
 enum class Reached { yes, imprecise, stalled, out_of_steps, stopped };
 
 // All examples in one workspace, rows from a cache.
@@ -163,6 +167,8 @@ class BinarySolve {
             const bool may_change = !float64_rows_ && options_.precision == Precision::automatic;
             if (may_change && float32_too_coarse(problem_, state_, options_.tol)) return Reached::imprecise;
             method.reload();
+            if (tally_.iterations > std::max(most_steps, most_steps_per_example * problem_.size()))
+                return Reached::stalled;
             if (outcome == Outcome::near) continue;
             if (may_change) return Reached::imprecise;
             disappointments = summary_.violation < 0.5 * best_seen ? 0 : disappointments + 1;

@@ -46,8 +46,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         What a short margin costs; ``float("inf")`` asks for a hard margin.
     kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "precomputed"} or callable, default="rbf"
         With "precomputed" X is the matrix of kernel values: (n_samples, n_samples) in ``fit``, (n_points, n_samples)
-        later, of which only the columns of the support vectors are read (others may be NaN throughout). A callable is asked as k(A, B) for at most
-        512 rows A of X at a time; its n_samples x n_samples values must fit ``cache_size``.
+        later, of which only the columns of the support vectors are read (others may be NaN throughout). A callable is
+        asked as k(A, B) for at most 512 rows A of X; its n_samples x n_samples values must fit ``cache_size``.
     degree : int, default=3
         Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
@@ -78,8 +78,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     random_state : object, default=None
         Accepted for compatibility; nothing in the training is random.
     multi_class : str or Machine, default="ovo"
-        "ovo": a binary machine for each pair of classes, and votes. "dag": the same machines, asked one after the other.
-        Or a machine that sees all classes: "ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr", "ova" (also "ovr",
+        "ovo": a binary machine for each pair of classes, and votes. "dag": the same machines, asked one by one. Or a
+        machine that sees all classes: "ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr", "ova" (also "ovr",
         "crammer_singer") or your own.
     bias : {"auto", "none", "regularized", "exact"}, default="auto"
         "exact" leaves b free, as LIBSVM does; "regularized" adds b^2/2 to the objective (the kernel k + 1). "auto" is
@@ -114,8 +114,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         One row for each class; (1, n_SV) for two classes. "ovo" and "dag" have LIBSVM's layout: the coefficient of a
         support vector of class i in the pair with j is in row j - 1 if i < j, else in row j.
     intercept_ : ndarray of shape (n_pairs,) for "ovo" and "dag", else (n_classes,); (1,) for two classes
-        Pairs in the order (0, 1), (0, 2), ..., (1, 2), ...; a score > 0 speaks for the first class of the pair, with two
-        classes for ``classes_[1]``.
+        Pairs in the order (0, 1), (0, 2), ..., (1, 2), ...; a score > 0 speaks for the first class of the pair, but
+        with two classes for ``classes_[1]``.
     coef_ : ndarray of shape (n_pairs, n_features) for "ovo" and "dag", else (n_classes, n_features)
         Weights, (1, n_features) for two classes; for kernel="linear" only.
     certificate_ : Certificate
@@ -272,8 +272,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
             )
         if isinstance(state, PairState) != bool(recipe.scheme):
             raise ValueError(
-                f"warm_start=True with multi_class={self.multi_class!r}, but of this and the last fit's machine only one "
-                "is made of pairs of classes; fit with warm_start=False."
+                f"warm_start=True with multi_class={self.multi_class!r}, but the last fit's machine "
+                f"{'was not' if recipe.scheme else 'was'} made of pairs of classes; fit with warm_start=False."
             )
         return state
 

@@ -39,7 +39,7 @@ def check_values(points: DataArray, support: IntArray) -> None:
     finite = np.isfinite(points)
     if finite.all():
         return
-    left_out = np.isnan(points).all(axis=0)
+    left_out = np.asarray(np.isnan(points).all(axis=0))
     left_out[support] = False
     if not finite[:, ~left_out].all():
         row, column = (int(found[0]) for found in np.nonzero(~finite & ~left_out))
