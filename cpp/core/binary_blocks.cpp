@@ -22,8 +22,14 @@ constexpr double cost_worth_keeping = 64;
 
 template <class T>
 BinaryBlocks<T>::BinaryBlocks(const BinaryProblem& problem, BinaryState& state, const Options& options,
-                              Monitor& monitor, Tally& tally, ThreadTeam& team)
-    : problem_(problem), state_(state), options_(options), monitor_(monitor), tally_(tally), team_(team) {}
+                              Monitor& monitor, Tally& tally, ThreadTeam& team, BinaryMemory& memory)
+    : problem_(problem),
+      state_(state),
+      options_(options),
+      monitor_(monitor),
+      tally_(tally),
+      team_(team),
+      memory_(memory) {}
 
 template <class T>
 bool BinaryBlocks<T>::is_free(Index e) const {
@@ -191,7 +197,7 @@ Outcome BinaryBlocks<T>::solve_block(double target, Index limit) {
     }
     Stopwatch watch;
     descent_.load(problem_, examples, state_.amounts, state_.scores);
-    SlotRows<T> block_rows(problem_.source(), rows, options_.cache_bytes, tally_.cache);
+    SlotRows<T> block_rows(problem_.source(), rows, options_.cache_bytes, tally_.cache, memory_.of<T>());
     const Index allowed = limit < 0 ? std::numeric_limits<Index>::max() : std::max<Index>(0, limit - counted_);
     const Index chunk = steps_per_example * descent_.size();
     Outcome outcome = descent_.run(block_rows, target, std::min(chunk, allowed), monitor_);

@@ -16,7 +16,7 @@ template <class T>
 class BinaryBlocks {
   public:
     BinaryBlocks(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor,
-                 Tally& tally, ThreadTeam& team);
+                 Tally& tally, ThreadTeam& team, BinaryMemory& memory);
 
     Outcome run(double target, Index limit);
     // The state is always current; after an exact look the rounds start from it.
@@ -47,6 +47,7 @@ class BinaryBlocks {
     Monitor& monitor_;
     Tally& tally_;
     ThreadTeam& team_;
+    BinaryMemory& memory_;
     std::vector<Index> active_;              // examples, ascending
     std::vector<char> in_block_;             // by position among the active
     std::vector<Index> block_, last_block_;  // positions among the active

@@ -15,6 +15,8 @@ from multimargin.schemes import SCHEMES
 from multimargin.solver import SolverChoice
 from multimargin.training_set import TrainingSet
 
+BIASES = ("auto", *(bias.value for bias in Bias))
+LOSSES = tuple(loss.value for loss in Loss)
 SOLVERS = ("auto", *(choice.value for choice in SolverChoice))
 
 
@@ -81,7 +83,7 @@ def _resolve_gamma(gamma: Any, data: TrainingSet) -> float:
 
 def resolve_bias(choice: Any, scheme: str | Machine) -> Bias:
     """Return the bias rule; "auto" is exact for one-vs-one, the DAG and one-vs-all, none for the other machines."""
-    check_choice("bias", choice, ("auto", *(bias.value for bias in Bias)))
+    check_choice("bias", choice, BIASES)
     if choice != "auto":
         return Bias(choice)
     return Bias.EXACT if isinstance(scheme, str) or scheme is MACHINES["ova"] else Bias.NONE
@@ -89,7 +91,7 @@ def resolve_bias(choice: Any, scheme: str | Machine) -> Bias:
 
 def resolve_loss(choice: Any, kernel: KernelSpec) -> Loss:
     """Return the loss; the squared hinge needs a kernel for which its dual is bounded."""
-    check_choice("loss", choice, tuple(loss.value for loss in Loss))
+    check_choice("loss", choice, LOSSES)
     loss = Loss(choice)
     if loss is Loss.SQUARED_HINGE and not kernel.positive_semidefinite:
         raise ValueError(

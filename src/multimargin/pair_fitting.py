@@ -23,7 +23,7 @@ from multimargin.solver import Precision, Progress, SolverChoice, SolverOptions,
 from multimargin.training_set import TrainingSet
 
 # Pairs with at most this many examples are solved beyond tol: see fitting.SMALL_PROBLEM.
-SMALL_PAIR = 1_000
+SMALL_PAIR = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,9 @@ def _solve(
 ) -> tuple[Batch, str, str]:
     largest = max(len(problem.rows) for problem in fit.problems)
     small = largest <= SMALL_PAIR and fit.recipe.kernel.positive_semidefinite
-    options = make_options(params, fit.recipe, len(fit.data.y), SolverChoice.SMO, small=small)
+    plain = params["solver"] == SolverChoice.SMO.value or not fit.recipe.kernel.positive_semidefinite
+    choice = SolverChoice.SMO if plain else SolverChoice.TWO_LEVEL
+    options = make_options(params, fit.recipe, len(fit.data.y), choice, small=small and not plain)
     starts = None if start is None else start.amounts
     if fit.recipe.bias is not Bias.EXACT:
         return (
