@@ -76,6 +76,7 @@ class BinarySolve {
     BinaryReport run() {
         const double begin = monitor_.seconds();
         make_feasible(problem_, state_);
+        state_.scores_current = false;  // whatever an earlier solve has said
         const StopReason reason = start() ? iterate() : monitor_.reason();
         if (reason == StopReason::max_iter) look_at_all();
         BinaryReport report = describe(reason);
