@@ -112,6 +112,7 @@ Outcome BinaryBlocks<T>::round(double target, Index limit) {
         ++tally_.phases.blocks;
         const Outcome outcome = solve_block(std::max(0.5 * target, block_share * interval.violation()), limit);
         if (outcome != Outcome::satisfied) return outcome;
+        if (gain_of_block(interval.lowest_up) <= 0.0) return Outcome::stuck;  // else it would go round in circles
     }
 }
 
@@ -207,9 +208,11 @@ Outcome BinaryBlocks<T>::solve_block(double target, Index limit) {
     if (outcome == Outcome::out_of_steps && chunk <= allowed) outcome = Outcome::satisfied;
     if (descent_.steps() == 0 && outcome == Outcome::satisfied) outcome = Outcome::stuck;
     Coefficients changes(1);
+    block_changes_.assign(block_.size(), 0.0);
     for (std::size_t b = 0; b < block_.size(); ++b) {
         double& a = state_.amounts[unsigned_index(examples[b])];
         const double change = problem_.sign(examples[b]) * (descent_.amount(static_cast<Index>(b)) - a);
+        block_changes_[b] = change;
         if (change == 0.0) continue;
         a = descent_.amount(static_cast<Index>(b));
         scores_[unsigned_index(block_[b])] += problem_.ridge(examples[b]) * change;
@@ -219,6 +222,18 @@ Outcome BinaryBlocks<T>::solve_block(double target, Index limit) {
     const Index ld = columns_->n_panels() * simd::panel_width;
     if (!add_scores(*columns_, changes, scores_.data(), ld, team_, &monitor_, extras)) return Outcome::stopped;
     return outcome;
+}
+
+// What the block has added to the dual: -1/2 sum (E before + E after) change, exact for a quadratic. The changes sum to
+// zero up to rounding, which `offset` keeps small.
+template <class T>
+double BinaryBlocks<T>::gain_of_block(double offset) const {
+    double gain = 0.0;
+    for (std::size_t b = 0; b < block_.size(); ++b) {
+        const double before = state_.scores[unsigned_index(active_[unsigned_index(block_[b])])];
+        gain -= 0.5 * (before + scores_[unsigned_index(block_[b])] - 2.0 * offset) * block_changes_[b];
+    }
+    return gain;
 }
 
 // Brings the scores of the resting examples up to date with what the round has changed.

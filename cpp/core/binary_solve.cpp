@@ -1,6 +1,7 @@
 #include "binary_solve.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "binary_blocks.hpp"
@@ -17,6 +18,8 @@ constexpr double aim = 0.9;
 constexpr int patience = 5;
 // Scores in float32 cannot tell smaller violations than this from rounding.
 constexpr double float32_tol = 5e-5;
+// What a stretch of so many steps must add to the dual, as a share of it, to count as going on.
+constexpr double least_gain = 1e-13;
 // Pairs of variables between two looks at the exact scores, per example: so long the rounding of the scores adds up.
 constexpr Index steps_per_example = 100;
 
@@ -120,6 +123,7 @@ class BinarySolve {
     BinaryReport run() {
         const double begin = monitor_.seconds();
         make_feasible(problem_, state_);
+        state_.scores_current = false;  // whatever an earlier solve has said
         const StopReason reason = start() ? iterate() : monitor_.reason();
         if (reason == StopReason::max_iter) look_at_all();
         BinaryReport report = describe(reason);
@@ -193,7 +197,7 @@ class BinarySolve {
     // Descends until the exact look confirms tol.
     template <class Method>
     Reached reach(Method& method) {
-        double best_seen = infinity;
+        double best_seen = infinity, best_dual = -infinity;
         int disappointments = 0;
         while (true) {
             const Outcome outcome = method.run(aim * options_.tol, options_.max_iter);
@@ -206,12 +210,26 @@ class BinarySolve {
             const bool may_change = !float64_rows_ && options_.precision == Precision::automatic;
             if (may_change && float32_too_coarse(problem_, state_, options_.tol)) return Reached::imprecise;
             method.reload();
-            if (outcome == Outcome::near) continue;
+            // Steps that gain nothing go round in circles: the rounding of the scores is larger than tol.
+            const double dual = balanced_dual();
+            const bool gained = dual > best_dual + least_gain * std::abs(best_dual);
+            best_dual = std::max(best_dual, dual);
+            if (outcome == Outcome::near && gained) {
+                disappointments = 0;
+                continue;
+            }
             if (may_change) return Reached::imprecise;
             disappointments = summary_.violation < 0.5 * best_seen ? 0 : disappointments + 1;
             best_seen = std::min(best_seen, summary_.violation);
             if (disappointments > patience) return Reached::stalled;
         }
+    }
+
+    // The dual without what rounding has added to sum y a: millions of steps would hide their gain behind that.
+    double balanced_dual() const {
+        double sum = 0.0;
+        for (Index e = 0; e < problem_.size(); ++e) sum += problem_.sign(e) * state_.amounts[unsigned_index(e)];
+        return summary_.dual - summary_.bias * sum;
     }
 
     // The scores anew in float64, where they can matter: see may_matter.
