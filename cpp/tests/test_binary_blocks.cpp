@@ -28,7 +28,8 @@ struct Rounds {
     Outcome run(double target, Index limit = -1, double seconds = infinity) {
         Monitor monitor(nullptr, seconds);
         ThreadTeam team(2);
-        BinaryBlocks<T> blocks(problem, state, options, monitor, tally, team);
+        BinaryMemory memory;
+        BinaryBlocks<T> blocks(problem, state, options, monitor, tally, team, memory);
         return blocks.run(target, limit);
     }
     // All scores are kept up to date, also those of examples that rest.
@@ -51,7 +52,8 @@ struct Rounds {
 BinaryReport solve_alone(const BinaryProblem& problem, BinaryState& state, const Options& options) {
     Monitor monitor(nullptr, options.max_time);
     ThreadTeam team(options.n_threads);
-    return solve_binary(problem, state, options, monitor, team);
+    BinaryMemory memory;
+    return solve_binary(problem, state, options, monitor, team, memory);
 }
 
 PlainLook check_solved(const TwoClouds& clouds, Loss loss, const Options& options) {
@@ -148,7 +150,8 @@ TEST(binary_blocks_find_the_optimum_of_one_level) {
         BinaryDescent<double> descent;
         descent.load(problem, all, zero.amounts, zero.scores);
         CacheCounters counters;
-        SlotRows<double> rows(source, problem.rows(), 3e8, counters);
+        RowMemory<double> memory;
+        SlotRows<double> rows(source, problem.rows(), 3e8, counters, memory);
         Monitor monitor(nullptr, infinity);
         CHECK(descent.run(rows, 1e-5, std::numeric_limits<Index>::max(), monitor) == Outcome::satisfied);
         std::vector<double> amounts;

@@ -247,7 +247,8 @@ TEST(binary_descent_on_some_of_the_examples) {
         BinaryDescent<double> descent;
         descent.load(problem, some, state.amounts, state.scores);
         CacheCounters counters;
-        SlotRows<double> slots(source, rows, 0.0, counters);
+        RowMemory<double> memory;
+        SlotRows<double> slots(source, rows, 0.0, counters, memory);
         Monitor monitor(nullptr, infinity);
         CHECK(descent.run(slots, 1e-8, no_limit, monitor) == Outcome::satisfied);
         for (std::size_t k = 0; k < some.size(); ++k) {

@@ -39,7 +39,8 @@ TEST(binary_rows_values_for_any_budget) {
     const auto check = []<class T>(T) {
         for (const double budget : {-1.0, 0.0, 3.5 * row_bytes<T>, 33.0 * row_bytes<T>, 1e9}) {
             RowsCase c;
-            SlotRows<T> rows(c.source, c.clouds.rows, budget, c.counters);
+            RowMemory<T> memory;
+            SlotRows<T> rows(c.source, c.clouds.rows, budget, c.counters, memory);
             testing::Numbers numbers(7);
             Index before = 0;
             const T* values_before = rows.row(before);
@@ -62,7 +63,8 @@ TEST(binary_rows_values_for_any_budget) {
 
 TEST(binary_rows_computes_each_once_where_all_fit) {
     RowsCase c;
-    SlotRows<float> rows(c.source, c.clouds.rows, static_cast<double>(n) * row_bytes<float>, c.counters);
+    RowMemory<float> memory;
+    SlotRows<float> rows(c.source, c.clouds.rows, static_cast<double>(n) * row_bytes<float>, c.counters, memory);
     for (int pass = 0; pass < 3; ++pass) {
         for (Index e = 0; e < n; ++e) check_row(c.clouds, rows.row(e), e);
     }
@@ -72,8 +74,9 @@ TEST(binary_rows_computes_each_once_where_all_fit) {
 TEST(binary_rows_least_recently_used_goes_first) {
     for (const Index capacity : {2, 3, 40}) {
         RowsCase c;
+        RowMemory<double> memory;
         SlotRows<double> rows(c.source, c.clouds.rows, (static_cast<double>(capacity) + 0.5) * row_bytes<double>,
-                              c.counters);
+                              c.counters, memory);
         std::vector<Index> order;  // the least recently used first
         testing::Numbers numbers(2);
         for (int i = 0; i < 600; ++i) {
@@ -94,7 +97,8 @@ TEST(binary_rows_least_recently_used_goes_first) {
 TEST(binary_rows_of_two_examples) {
     RowsCase c;
     const std::vector<Index> chosen{c.clouds.rows[7], c.clouds.rows[60]};
-    SlotRows<double> rows(c.source, chosen, 0.0, c.counters);
+    RowMemory<double> memory;
+    SlotRows<double> rows(c.source, chosen, 0.0, c.counters, memory);
     const double* first = rows.row(0);
     const double* second = rows.row(1);
     CHECK_CLOSE(first[1], c.clouds.kernel(7, 60), 1e-14);

@@ -18,7 +18,8 @@ BinaryReport solve_alone(const BinaryProblem& problem, BinaryState& state, const
                          Watcher* watcher = nullptr) {
     Monitor monitor(watcher, options.max_time);
     ThreadTeam team(options.n_threads);
-    return solve_binary(problem, state, options, monitor, team);
+    BinaryMemory memory;
+    return solve_binary(problem, state, options, monitor, team, memory);
 }
 
 // A verified report says what plain loops find, and all scores that matter are as good as new.
