@@ -142,6 +142,29 @@ def test_versus_ovo_writes_what_it_prints(iris_for_all: None, tmp_path: Path) ->
     assert (tmp_path / "ovo.md").read_text().strip() in run.output
 
 
+def test_versus_ovo_adds_the_large_sets(iris_for_all: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_vs_one, "has_intelex", lambda: False)
+    run = CliRunner().invoke(versus.main, ["ovo", "--data", "iris", "--large", "--out", str(tmp_path)])
+    assert run.exit_code == 0
+    rows = json.loads((tmp_path / "ovo.json").read_text())["rows"]
+    assert [(row["data"], row["C"]) for row in rows] == [
+        ("iris", 4096.0),
+        *(("adult", 1.0), ("adult", 32.0), ("ijcnn1", 1.0), ("ijcnn1", 32.0)),
+    ]
+
+
+def test_a_peer_that_did_not_run_everywhere_has_no_mean(iris_for_all: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [one_vs_one.measure(one_vs_one.Case(name, 1.0, 0.5, True), 1, 60.0, False) for name in ("vehicle", "adult")]
+    for kind in ("seconds", "ratio", "support_vectors"):
+        rows[1][kind]["intelex64"] = 7
+    monkeypatch.setattr(one_vs_one, "version", lambda package: "1.0")
+    *_, header, _, first, second, mean = one_vs_one.render(rows)
+    assert {header.count("|"), first.count("|"), second.count("|")} == {13}
+    assert "| - |" in first
+    assert "| 7.0000 | " in second
+    assert "scikit-learn / ours, geometric mean over vehicle:" in mean
+
+
 def test_versus_ovo_small(iris_for_all: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_vs_one, "SMALL_FITS", 3)
     run = CliRunner().invoke(versus.main, ["ovo", "--small"])
