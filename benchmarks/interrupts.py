@@ -78,6 +78,7 @@ def interrupt(data: Arrays, C: float, after: float, mode: str) -> bool:
     end = time.perf_counter()
     if not sent:
         timer.cancel()
+        timer.join()
         print(f"{mode:5}: the fit ended before the signal; take a smaller --after or a larger --C")
         return False
     certificate = verify(clf, *data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -209,3 +210,4 @@ def test_interrupted_fit_is_reported(mode: str, capsys: pytest.CaptureFixture[st
 def test_interrupt_that_comes_too_late_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert not interrupts.interrupt((X, Y), 1.0, 60.0, "keep")
     assert "before the signal" in capsys.readouterr().out
+    assert not any(isinstance(thread, threading.Timer) for thread in threading.enumerate())  # no signal to come
