@@ -18,7 +18,8 @@ from sklearn.isotonic import IsotonicRegression
 from multimargin.machines import FloatArray, IntArray
 from multimargin.pairwise import couple_pairs
 
-KINDS = ("sigmoid", "isotonic", "coupling")
+COUPLING = "coupling"
+KINDS = ("sigmoid", "isotonic", COUPLING)
 
 # The Newton method for a sigmoid, on standardised scores and weights that sum to 1.
 MAX_NEWTON = 200
