@@ -18,7 +18,7 @@ from multimargin.calibration import COUPLING, Calibrator, PairCalibrator, fit_ca
 from multimargin.certificate import Certificate, worst_of
 from multimargin.fitting import Fitted, Recipe, is_watched, make_watch, run_fit, solve_and_certify
 from multimargin.machines import FloatArray, IntArray
-from multimargin.matrices import DataMatrix, distinct_rows, is_sparse
+from multimargin.matrices import DataMatrix
 from multimargin.model import KernelModel
 from multimargin.pair_fitting import PairFit, PairState, run_pair_fit, solve_and_certify_pairs
 from multimargin.pair_model import PairModel
@@ -49,7 +49,8 @@ def run_calibrated_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe
         return run(params, data, recipe, start, task)
     began = time.perf_counter()
     # Before the long work, as it refuses classes that are too small.
-    folds = folds_for_calibration(data.y, data.weight, N_FOLDS, X=_rows_to_compare(data, recipe), classes=data.classes)
+    rows = None if recipe.kernel.name == "precomputed" else data.X[data.rows]
+    folds = folds_for_calibration(data.y, data.weight, N_FOLDS, X=rows, classes=data.classes)
     whole = run(params, data, recipe, start, task)
     ended = _what_ended(whole.certificate)
     if ended:
@@ -61,7 +62,9 @@ def run_calibrated_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe
             scores = calibration.held_out_scores(folds, watch, of_pairs=kind == COUPLING)
         if scores is None:
             return replace(whole, missing=calibration.ended)
-        calibrator = fit_calibrator(kind, scores, data.y, data.weight, data.n_classes)
+        # As class weights do in the machine, they make a class count for more here: predict heeds them, too.
+        weight = data.weight * data.class_weight[data.y]
+        calibrator = fit_calibrator(kind, scores, data.y, weight, data.n_classes)
     except KeyboardInterrupt as interrupt:
         return replace(whole, error=interrupt, missing=StopReason.INTERRUPTED.value)
     attributes = whole.attributes | {"_calibrator": calibrator}
@@ -78,14 +81,6 @@ def _scores(model: Model, points: DataMatrix, *, of_pairs: bool) -> FloatArray:
     if of_pairs and isinstance(model, PairModel):
         return model.pair_scores(points)
     return model.decision(points) if len(model.n_support) == 2 else model.scores(points)
-
-
-def _rows_to_compare(data: TrainingSet, recipe: Recipe) -> np.ndarray | None:
-    """What tells equal rows, which share a fold; sparse ones by numbers, so that they do as dense ones do."""
-    if recipe.kernel.name == "precomputed":
-        return None
-    X = data.X if len(data.rows) == data.X.shape[0] else data.X[data.rows]
-    return distinct_rows(X)[:, None] if is_sparse(X) else np.asarray(X)
 
 
 def _what_ended(certificate: Certificate) -> str:
