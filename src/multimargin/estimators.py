@@ -327,7 +327,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
         """Return the logarithms of ``predict_proba``, shape (n_samples, n_classes); -inf where that is 0."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            logarithms: np.ndarray = np.log(self.predict_proba(X))
+        return logarithms
 
     @property
     def coef_(self) -> np.ndarray:
