@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from multimargin.calibration import COUPLING, KINDS
 from multimargin.kernels import KERNELS, KernelSpec
 from multimargin.machines import MACHINES, Machine
 from multimargin.problem import Bias, Loss
@@ -101,6 +102,24 @@ def resolve_loss(choice: Any, kernel: KernelSpec) -> Loss:
     return loss
 
 
+def resolve_calibration(params: dict[str, Any]) -> str | None:
+    """Return the kind of calibration; scikit-learn's ``probability=True`` asks for one, too."""
+    kind, pairs = params["calibration"], params["multi_class"] in SCHEMES
+    if not isinstance(params["probability"], str) or params["probability"] != "deprecated":
+        wanted = check_flag("probability", params["probability"])
+        if wanted and kind is None:
+            return COUPLING if pairs else "sigmoid"
+    if kind is None:
+        return None
+    check_choice("calibration", kind, KINDS, ", or None")
+    if kind == COUPLING and not pairs:
+        raise ValueError(
+            f"calibration='coupling' with multi_class={params['multi_class']!r} does not exist: only multi_class='ovo' "
+            "and 'dag' have pairwise scores; use calibration='sigmoid' or 'isotonic'."
+        )
+    return str(kind)
+
+
 def check_cache_size(value: Any) -> float | str:
     """Return megabytes, or "auto"."""
     if isinstance(value, str):
@@ -109,12 +128,8 @@ def check_cache_size(value: Any) -> float | str:
 
 
 def check_unfinished(params: dict[str, Any]) -> None:
-    """Refuse what belongs to the signature but is not there yet, and scikit-learn's deprecated switch."""
-    if params["calibration"] is not None:
-        raise ValueError(
-            f"calibration={params['calibration']!r} is not available yet; use calibration=None and wrap the "
-            "classifier in sklearn.calibration.CalibratedClassifierCV."
-        )
+    """Refuse what belongs to the signature but is not there yet, and choices that do not go together."""
+    resolve_calibration(params)
     if check_flag("trace", params["trace"]):
         raise ValueError("trace=True is not available yet; record the moments with on_progress instead.")
     if check_flag("break_ties", params["break_ties"]) and params["decision_function_shape"] == "ovo":

@@ -138,7 +138,8 @@ class _Rounds:
         left = self._left()
         if isinstance(left, StopReason):
             return left, np.inf
-        inner = replace(self.problem, bias=Bias.NONE, kernel=self.problem.kernel.with_offset(rho), given_bias=now.bias)
+        kernel = self.problem.kernel.with_offset(rho)
+        inner = replace(self.problem, bias=Bias.NONE, kernel=kernel, given_bias=now.bias, given_store=None)
         sums, _ = imbalance(self.problem, now.amounts)
         scores = None if now.scores is None else now.scores + rho * sums
         solution = run_core(
@@ -288,7 +289,7 @@ class _Rounds:
         """K beta over the examples used, at all examples or at those named."""
         data = self.problem.data
         rows = data.rows if points is None else data.rows[points]
-        return self.problem.store.scores(data.rows[used], beta[used], data.X[rows], self.options.n_threads)
+        return self.problem.store.scores(data.rows[used], beta[used], data.kernel_data[rows], self.options.n_threads)
 
     def _seconds_of_pass(self) -> float:
         """What the scores of all examples take, measured on a few."""

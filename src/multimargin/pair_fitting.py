@@ -10,7 +10,7 @@ import numpy as np
 
 from multimargin.binary import Batch, BinarySolution, evaluate_binary, progress_of, solve_batch
 from multimargin.certificate import Certificate, Objectives, assemble, worst_of
-from multimargin.fitting import Fitted, Recipe, fitted_attributes, is_watched, make_options, make_watch
+from multimargin.fitting import Fitted, ModelWatch, Recipe, fitted_attributes, is_watched, make_options, make_watch
 from multimargin.kernels import KernelStore
 from multimargin.machines import MACHINES, FloatArray
 from multimargin.pair_model import PairModel
@@ -43,11 +43,14 @@ class PairFit:
     store: KernelStore
 
     @classmethod
-    def of(cls, data: TrainingSet, recipe: Recipe) -> PairFit:
+    def of(cls, data: TrainingSet, recipe: Recipe, store: KernelStore | None = None) -> PairFit:
+        """Return the fit of all pairs; ``store`` is one of all rows with the trained kernel, if there is one."""
         kernel = recipe.kernel
         if recipe.bias is Bias.REGULARIZED:
             kernel = kernel.with_offset(kernel.offset + 1.0)
-        return cls(data, recipe, tuple(pair_problems(data)), KernelStore(data.kernel_data, kernel))
+        if store is None:
+            store = KernelStore(data.kernel_data, kernel)
+        return cls(data, recipe, tuple(pair_problems(data)), store)
 
     def model(self, amounts: Sequence[FloatArray], biases: Sequence[float]) -> PairModel:
         return PairModel.from_amounts(
@@ -83,8 +86,7 @@ def run_pair_fit(
             refuse_if_inseparable(fit.dual_problem(problem))
     with progress_line(int(params["verbose"]), recipe.scheme) as show:
         watch = make_watch(params, show, task) if is_watched(params, task) else None
-        batch, solver, reason = _solve(params, fit, start, watch)
-        certificate = certify_pairs(fit, batch.solutions, solver, reason)
+        batch, certificate = solve_and_certify_pairs(params, fit, start, watch)
         show(_last_moment(fit, batch))
     if batch.error is not None and not isinstance(batch.error, KeyboardInterrupt):
         raise batch.error
@@ -92,7 +94,15 @@ def run_pair_fit(
     n_iter = np.array([max(1, solution.report.n_iter) for solution in batch.solutions], dtype=np.int32)
     state = PairState(tuple(solution.amounts for solution in batch.solutions))
     attributes |= fitted_attributes(params, certificate, n_iter, recipe, (state, data.classes))
-    return Fitted(batch.error, certificate, attributes)
+    return Fitted(batch.error, certificate, attributes, state, fit.store)
+
+
+def solve_and_certify_pairs(
+    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: ModelWatch | None
+) -> tuple[Batch, Certificate]:
+    """Solve all pairs with the options that the parameters ask for."""
+    batch, solver, reason = _solve(params, fit, start, watch)
+    return batch, certify_pairs(fit, batch.solutions, solver, reason)
 
 
 def check_start(fit: PairFit, start: PairState) -> None:
@@ -105,11 +115,8 @@ def check_start(fit: PairFit, start: PairState) -> None:
         )
 
 
-Watch = Callable[[Progress, Callable[[], dict[str, Any]]], bool]
-
-
 def _solve(
-    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: Watch | None
+    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: ModelWatch | None
 ) -> tuple[Batch, str, str]:
     largest = max(len(problem.rows) for problem in fit.problems)
     small = largest <= SMALL_PAIR and fit.recipe.kernel.positive_semidefinite
@@ -140,7 +147,7 @@ def _attributes_so_far(fit: PairFit, amounts: list[FloatArray | None]) -> dict[s
 
 
 def _solve_without_bias(
-    fit: PairFit, options: SolverOptions, starts: Sequence[FloatArray] | None, watch: Watch | None
+    fit: PairFit, options: SolverOptions, starts: Sequence[FloatArray] | None, watch: ModelWatch | None
 ) -> Batch:
     """Each pair by the general solver, in turn; tol and objectives in the units of the binary machine."""
     solutions: list[BinarySolution] = []
@@ -219,6 +226,7 @@ def model_attributes(data: TrainingSet, model: PairModel) -> dict[str, Any]:
         "intercept_": sign * model.intercept,
         "shape_fit_": data.X.shape,
         "_model": model,
+        "_calibrator": None,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,16 @@ class TrainingSet:
         if len(self.rows) == self.X.shape[0] and (self.weight == self.weight[0]).all():
             return variance(self.X)
         return variance(self.X[self.rows], self.weight)
+
+    def subset(self, positions: IntArray) -> TrainingSet:
+        """Return the examples at these positions, with the classes, weights and data of the whole."""
+        return replace(
+            self,
+            rows=self.rows[positions],
+            y=self.y[positions],
+            C=self.C[positions],
+            weight=self.weight[positions],
+        )
 
     @property
     def n_classes(self) -> int:
