@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.datasets import make_classification
 
 from multimargin.kernels import KernelSpec
 from multimargin.machines import MACHINES, Bound, FloatArray, IntArray, Machine
@@ -37,6 +38,14 @@ def draw_data(seed: int, n: int, n_classes: int, n_features: int = 2) -> tuple[F
     centres = rng.normal(size=(n_classes, n_features))
     X = centres[y] + rng.normal(size=(n, n_features))
     return X, rng.permutation(y).astype(np.int64)
+
+
+def noisy_classes(n: int = 240, n_classes: int = 3, seed: int = 0) -> tuple[FloatArray, IntArray]:
+    """Return classes that overlap, of different sizes, without equal rows."""
+    X, y = make_classification(
+        n, 6, n_informative=4, n_classes=n_classes, flip_y=0.2, n_clusters_per_class=1, random_state=seed
+    )
+    return X, y
 
 
 def make_problem(

@@ -312,12 +312,12 @@ def test_repeated_rows_share_a_fold(repeat_at_the_end: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("X", "weight"), [(None, [1, 1, 1, 1, 0]), ([[1], [2], [3], [5], [5]], [1, 1, 1, 1, 1])], ids=["weight", "equal"]
+    ("X", "weight"), [(None, [1, 1, 1, 1, 0]), ([[1], [2], [3], [5], [5]], [1, 1, 1, 0.9, 0.9])], ids=["none", "equal"]
 )
 def test_refuses_a_class_with_one_example(X: list[list[float]] | None, weight: list[float]) -> None:
     codes, classes = np.array([0, 0, 0, 1, 1]), np.array(["cat", "dog"])
     data = None if X is None else np.array(X, dtype=float)
-    with pytest.raises(ValueError, match=r"at least 2 different .*'dog'.* has 1 .* or use calibration=None\.$"):
+    with pytest.raises(ValueError, match=r"at least 2 examples .*'dog'.* has 1 .* or use calibration=None\.$"):
         folds_for_calibration(codes, np.array(weight, dtype=float), X=data, classes=classes)
     with pytest.raises(ValueError, match=r"class 1 has 1 of positive weight"):
         folds_for_calibration(codes, np.array(weight, dtype=float), X=data)

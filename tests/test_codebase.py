@@ -59,9 +59,11 @@ LAYERS = (
     "_validation",
     "fitting",
     "pair_fitting",
+    "calibrated_fitting",
     "estimators",
     "pair_verification",
     "verification",
+    "bridges",
     "__init__",  # the public names
     "datasets",
     "plots",

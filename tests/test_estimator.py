@@ -48,7 +48,6 @@ ESTIMATORS = [
     *(SVC(multi_class=name, loss="squared_hinge") for name in ("ovo", "ova", "cs")),
     SVC(multi_class="ww", solver="two-level"),
     SVC(bias="regularized", solver="two-level"),
-    SVC(solver="smo"),
 ]
 
 

@@ -70,11 +70,11 @@ def test_max_iter(slow_data: tuple[np.ndarray, np.ndarray], machine: str, solver
 def test_max_iter_counts_the_steps_of_all_rounds() -> None:
     X, y = draw_data(4, 200, 3)
     whole = SVC(multi_class="ww", C=10.0, solver="s2do", bias="exact", tol=1e-5).fit(X, y)
-    steps = int(whole.n_iter_[0])
-    clf = SVC(multi_class="ww", C=10.0, solver="s2do", bias="exact", tol=1e-5, max_iter=steps - 5)
+    steps = int(0.7 * whole.n_iter_[0])
+    clf = SVC(multi_class="ww", C=10.0, solver="s2do", bias="exact", tol=1e-5, max_iter=steps)
     with pytest.warns(ConvergenceWarning, match=r"\(max_iter\)"):
         clf.fit(X, y)
-    assert clf.n_iter_[0] == steps - 5
+    assert clf.n_iter_[0] == steps
     assert_usable(clf, X, y)
 
 

@@ -14,9 +14,6 @@ constexpr Index few_points = 16;
 // Points that walk the DAG together: many, so that there are some at every node, but work for every thread.
 constexpr Index least_walk = 512, largest_walk = 4096;
 
-double dot_of(const float* x, const float* y, Index n) { return simd::best_table().dot_f32(x, y, n); }
-double dot_of(const double* x, const double* y, Index n) { return simd::best_table().dot(x, y, n); }
-
 Index count_points(const DataView& points) {
     return std::visit([](const auto& view) { return view.rows(); }, points);
 }
@@ -70,32 +67,26 @@ PairModel::PairModel(const KernelSource& support_vectors, std::vector<Index> n_s
         }
     }
     single_ = source_.accurate_in_float32();
-    if (single_) {
-        columns_f32_ = source_.columns_f32(rows);
-        coef_f32_.assign(dual_coef.begin(), dual_coef.end());
-    } else {
-        columns_f64_ = source_.columns_f64(rows);
-        coef_f64_.assign(dual_coef.begin(), dual_coef.end());
-    }
+    columns_ = source_.columns_f64(rows);
+    coef_.assign(dual_coef.begin(), dual_coef.end());
 }
 
 // One row of kernel values serves all pairs: a dot product for every class and every other class.
-template <class T>
-void PairModel::few_scores(const KernelColumns<T>& support, const AlignedVector<T>& coef, const DataView& points,
-                           double* scores) const {
-    const Index n = support.size(), ld = support.n_panels() * simd::panel_width, n_points = count_points(points);
-    const auto rows = support.prepare_points(points);
-    AlignedVector<T> values(unsigned_index(n_points * ld));
-    for (Index panel = 0; panel < support.n_panels(); ++panel) {
-        support.fill_panel(*rows, 0, n_points, panel, values.data() + panel * simd::panel_width, ld);
+void PairModel::few_scores(const DataView& points, double* scores) const {
+    const Index n = columns_->size(), ld = columns_->n_panels() * simd::panel_width, n_points = count_points(points);
+    const auto rows = columns_->prepare_points(points);
+    const auto& dot = simd::best_table().dot;
+    AlignedVector<double> values(unsigned_index(n_points * ld));
+    for (Index panel = 0; panel < columns_->n_panels(); ++panel) {
+        columns_->fill_panel(*rows, 0, n_points, panel, values.data() + panel * simd::panel_width, ld);
     }
     for (Index k = 0; k < n_points; ++k) {
-        const T* row = values.data() + k * ld;
+        const double* row = values.data() + k * ld;
         for (Index p = 0; p < n_pairs(); ++p) {
             const auto [i, j] = pairs_[unsigned_index(p)];
             const Index first = begin_[unsigned_index(i)], second = begin_[unsigned_index(j)];
-            const double a = dot_of(coef.data() + (j - 1) * n + first, row + first, n_support_[unsigned_index(i)]);
-            const double b = dot_of(coef.data() + i * n + second, row + second, n_support_[unsigned_index(j)]);
+            const double a = dot(coef_.data() + (j - 1) * n + first, row + first, n_support_[unsigned_index(i)]);
+            const double b = dot(coef_.data() + i * n + second, row + second, n_support_[unsigned_index(j)]);
             scores[k * n_pairs() + p] = a + b + intercept_[unsigned_index(p)];
         }
     }
@@ -103,7 +94,7 @@ void PairModel::few_scores(const KernelColumns<T>& support, const AlignedVector<
 
 // Scores of a chunk, one line per pair; then `use(first point, number of points, scores, ld)`.
 template <class Use>
-bool PairModel::for_each_chunk(const DataView& points, ThreadTeam& team, Monitor& monitor, Use use) const {
+bool PairModel::for_each_chunk(const DataView& points, bool single, ThreadTeam& team, Monitor& monitor, Use use) const {
     const Index n = count_points(points);
     AlignedVector<double> scores;
     for (Index begin = 0; begin < n; begin += chunk_points) {
@@ -115,8 +106,8 @@ bool PairModel::for_each_chunk(const DataView& points, ThreadTeam& team, Monitor
             std::fill_n(scores.begin() + p * ld, ld, intercept_[unsigned_index(p)]);
         }
         const bool done =
-            single_ ? add_scores(*columns_of<float>(source_, points, rows), all_, scores.data(), ld, team, &monitor)
-                    : add_scores(*columns_of<double>(source_, points, rows), all_, scores.data(), ld, team, &monitor);
+            single ? add_scores(*columns_of<float>(source_, points, rows), all_, scores.data(), ld, team, &monitor)
+                   : add_scores(*columns_of<double>(source_, points, rows), all_, scores.data(), ld, team, &monitor);
         if (!done) return false;
         use(begin, end - begin, scores.data(), ld);
     }
@@ -126,10 +117,10 @@ bool PairModel::for_each_chunk(const DataView& points, ThreadTeam& team, Monitor
 bool PairModel::scores(const DataView& points, ThreadTeam& team, Monitor& monitor, double* out) const {
     const bool dense = std::holds_alternative<DenseView>(points);
     if (count_points(points) <= few_points && dense) {
-        single_ ? few_scores(*columns_f32_, coef_f32_, points, out) : few_scores(*columns_f64_, coef_f64_, points, out);
+        few_scores(points, out);
         return true;
     }
-    return for_each_chunk(points, team, monitor, [&](Index begin, Index count, const double* scores, Index ld) {
+    return for_each_chunk(points, false, team, monitor, [&](Index begin, Index count, const double* scores, Index ld) {
         for (Index k = 0; k < count; ++k) {
             for (Index p = 0; p < n_pairs(); ++p) out[(begin + k) * n_pairs() + p] = scores[p * ld + k];
         }
@@ -154,9 +145,10 @@ bool PairModel::vote(const DataView& points, ThreadTeam& team, Monitor& monitor,
         for (Index k = 0; k < n; ++k) classes[k] = winner_of(few.data() + k * n_pairs(), 1);
         return true;
     }
-    return for_each_chunk(points, team, monitor, [&](Index begin, Index count, const double* scores, Index ld) {
-        for (Index k = 0; k < count; ++k) classes[begin + k] = winner_of(scores + k, ld);
-    });
+    return for_each_chunk(points, single_, team, monitor,
+                          [&](Index begin, Index count, const double* scores, Index ld) {
+                              for (Index k = 0; k < count; ++k) classes[begin + k] = winner_of(scores + k, ld);
+                          });
 }
 
 template <class T>

@@ -38,10 +38,8 @@ class PairModel {
     };
 
     template <class Use>
-    bool for_each_chunk(const DataView& points, ThreadTeam& team, Monitor& monitor, Use use) const;
-    template <class T>
-    void few_scores(const KernelColumns<T>& support, const AlignedVector<T>& coef, const DataView& points,
-                    double* scores) const;
+    bool for_each_chunk(const DataView& points, bool single, ThreadTeam& team, Monitor& monitor, Use use) const;
+    void few_scores(const DataView& points, double* scores) const;
     template <class T>
     void walk_block(const DataView& points, Index begin, Index end, std::int64_t* classes, Monitor& monitor) const;
     template <class T>
@@ -55,12 +53,10 @@ class PairModel {
     std::vector<Pair> pairs_;
     std::vector<Coefficients> by_pair_;  // for the DAG: the support vectors of one pair
     Coefficients all_;
-    bool single_;  // kernel values in float32 are exact enough
+    bool single_;  // kernel values in float32 are exact enough to vote; scores are float64 throughout
     // For a few points at a time: all support vectors as columns, and coefficients by row of LIBSVM's layout.
-    std::unique_ptr<KernelColumns<float>> columns_f32_;
-    std::unique_ptr<KernelColumns<double>> columns_f64_;
-    AlignedVector<float> coef_f32_;
-    AlignedVector<double> coef_f64_;
+    std::unique_ptr<KernelColumns<double>> columns_;
+    AlignedVector<double> coef_;
 };
 
 }  // namespace multimargin

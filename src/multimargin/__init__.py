@@ -1,6 +1,7 @@
 """Exact kernel support vector machines for many classes, each with a proof of optimality."""
 
 from multimargin._core import __version__
+from multimargin.bridges import from_sklearn, to_sklearn
 from multimargin.certificate import Certificate
 from multimargin.estimators import SVC
 from multimargin.machines import MACHINES, Bound, ComponentTable, Machine
@@ -16,5 +17,7 @@ __all__ = [
     "Machine",
     "Progress",
     "__version__",
+    "from_sklearn",
+    "to_sklearn",
     "verify",
 ]

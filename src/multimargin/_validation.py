@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from multimargin.calibration import COUPLING, KINDS
 from multimargin.kernels import KERNELS, KernelSpec
 from multimargin.machines import MACHINES, Machine
 from multimargin.problem import Bias, Loss
@@ -15,6 +16,8 @@ from multimargin.schemes import SCHEMES
 from multimargin.solver import SolverChoice
 from multimargin.training_set import TrainingSet
 
+BIASES = ("auto", *(bias.value for bias in Bias))
+LOSSES = tuple(loss.value for loss in Loss)
 SOLVERS = ("auto", *(choice.value for choice in SolverChoice))
 
 
@@ -81,7 +84,7 @@ def _resolve_gamma(gamma: Any, data: TrainingSet) -> float:
 
 def resolve_bias(choice: Any, scheme: str | Machine) -> Bias:
     """Return the bias rule; "auto" is exact for one-vs-one, the DAG and one-vs-all, none for the other machines."""
-    check_choice("bias", choice, ("auto", *(bias.value for bias in Bias)))
+    check_choice("bias", choice, BIASES)
     if choice != "auto":
         return Bias(choice)
     return Bias.EXACT if isinstance(scheme, str) or scheme is MACHINES["ova"] else Bias.NONE
@@ -100,7 +103,7 @@ def check_solver(choice: str, scheme: str | Machine, bias: Bias) -> None:
 
 def resolve_loss(choice: Any, kernel: KernelSpec) -> Loss:
     """Return the loss; the squared hinge needs a kernel for which its dual is bounded."""
-    check_choice("loss", choice, tuple(loss.value for loss in Loss))
+    check_choice("loss", choice, LOSSES)
     loss = Loss(choice)
     if loss is Loss.SQUARED_HINGE and not kernel.positive_semidefinite:
         raise ValueError(
@@ -108,6 +111,24 @@ def resolve_loss(choice: Any, kernel: KernelSpec) -> Loss:
             "positive semi-definite; use loss='hinge' or another kernel."
         )
     return loss
+
+
+def resolve_calibration(params: dict[str, Any]) -> str | None:
+    """Return the kind of calibration; scikit-learn's ``probability=True`` asks for one, too."""
+    kind, pairs = params["calibration"], params["multi_class"] in SCHEMES
+    if not isinstance(params["probability"], str) or params["probability"] != "deprecated":
+        wanted = check_flag("probability", params["probability"])
+        if wanted and kind is None:
+            return COUPLING if pairs else "sigmoid"
+    if kind is None:
+        return None
+    check_choice("calibration", kind, KINDS, ", or None")
+    if kind == COUPLING and not pairs:
+        raise ValueError(
+            f"calibration='coupling' with multi_class={params['multi_class']!r} does not exist: only multi_class='ovo' "
+            "and 'dag' have pairwise scores; use calibration='sigmoid' or 'isotonic'."
+        )
+    return str(kind)
 
 
 def check_cache_size(value: Any) -> float | str:
@@ -118,12 +139,8 @@ def check_cache_size(value: Any) -> float | str:
 
 
 def check_unfinished(params: dict[str, Any]) -> None:
-    """Refuse what belongs to the signature but is not there yet, and scikit-learn's deprecated switch."""
-    if params["calibration"] is not None:
-        raise ValueError(
-            f"calibration={params['calibration']!r} is not available yet; use calibration=None and wrap the "
-            "classifier in sklearn.calibration.CalibratedClassifierCV."
-        )
+    """Refuse what belongs to the signature but is not there yet, and choices that do not go together."""
+    resolve_calibration(params)
     if check_flag("trace", params["trace"]):
         raise ValueError("trace=True is not available yet; record the moments with on_progress instead.")
     if check_flag("break_ties", params["break_ties"]) and params["decision_function_shape"] == "ovo":

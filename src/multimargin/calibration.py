@@ -7,18 +7,21 @@ probabilities from pairs of classes are put together in pairwise.py.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
 from multimargin.machines import FloatArray, IntArray
 from multimargin.pairwise import couple_pairs
 
-KINDS = ("sigmoid", "isotonic", "coupling")
+COUPLING = "coupling"
+KINDS = ("sigmoid", "isotonic", COUPLING)
 
 # The Newton method for a sigmoid, on standardised scores and weights that sum to 1.
 MAX_NEWTON = 200
@@ -239,19 +242,20 @@ def folds_for_calibration(
     weight: FloatArray,
     n_folds: int = 5,
     *,
-    X: NDArray[Any] | None = None,
+    X: Any = None,
     classes: NDArray[Any] | None = None,
 ) -> list[tuple[IntArray, IntArray]]:
     """Return stratified folds as (train, test) arrays of rows, without chance.
 
-    The distinct rows of each class are dealt out in turn, in the order in which they first appear, and the next class
-    goes on where the last one ended. So fold sizes differ by one distinct row at most, overall and within each class,
-    every class is in every training part, and a class of fewer than ``n_folds`` rows is in as many test parts as it
-    has rows. Rows of weight 0 are in no part.
+    The distinct rows of each class are dealt out in turn, and the next class goes on where the last one ended. So fold
+    sizes differ by one distinct row at most, overall and within each class, every class is in every training part, and
+    a class of fewer than ``n_folds`` rows is in as many test parts as it has rows. Rows of weight 0 are in no part. A
+    class whose rows are all equal cannot be held out: they are in one test part and in every training part.
 
-    With ``X`` equal rows of a class share a fold. Then a row of weight 2 and the same row twice, wherever the second
-    stands, give the same folds, the same training problems, and curves that agree to rounding errors: probabilities
-    differ by what ``tol`` leaves open in the scores. Without ``X`` every row counts as distinct, and this is lost.
+    With ``X`` equal rows of a class share a fold, and the turn goes by what is in the rows. Then a row of weight 2 and
+    the same row twice, in any order of the rows, give the same folds, the same training problems, and curves that
+    agree to rounding errors: probabilities differ by what ``tol`` leaves open in the scores. Without ``X`` every row
+    counts as distinct, the turn goes by position, and this is lost.
 
     Parameters
     ----------
@@ -260,32 +264,38 @@ def folds_for_calibration(
     weight : ndarray of shape (n,)
     n_folds : int, default=5
         Fewer are returned when there are fewer distinct rows.
-    X : ndarray of shape (n, n_features), default=None
+    X : ndarray or sparse matrix of shape (n, n_features), default=None
     classes : ndarray of shape (d,), default=None
         Labels for the message when a class is too small.
     """
     if n_folds < 2:
         raise ValueError(f"n_folds={n_folds} leaves nothing to train on; use at least 2.")
     fold = np.full(len(codes), -1)
+    always = np.zeros(len(codes), dtype=bool)  # in every training part
     n_dealt = 0
     for code in range(int(codes.max()) + 1):
         rows = np.flatnonzero((codes == code) & (weight > 0))
         number = np.arange(len(rows)) if X is None else _number_distinct(X[rows])
         n_distinct = int(number.max(initial=-1)) + 1
-        if n_distinct < 2:
+        if n_distinct < 2 and weight[rows].sum() < 2:
             label = code if classes is None else classes[code]
             raise ValueError(
-                f"calibration needs at least 2 different examples of every class, but class {label!r} has {n_distinct} "
-                "of positive weight; give it more examples or use calibration=None."
+                f"calibration needs at least 2 examples of every class, but class {label!r} has {n_distinct} of "
+                "positive weight; give it more examples or use calibration=None."
             )
+        always[rows] = n_distinct == 1
         fold[rows] = (n_dealt + number) % n_folds
         n_dealt += n_distinct
     parts = range(min(n_folds, n_dealt))
-    return [(np.flatnonzero((fold >= 0) & (fold != part)), np.flatnonzero(fold == part)) for part in parts]
+    return [(np.flatnonzero((fold >= 0) & ((fold != part) | always)), np.flatnonzero(fold == part)) for part in parts]
 
 
-def _number_distinct(X: NDArray[Any]) -> IntArray:
-    """Number the rows in the order of first appearance; equal rows get equal numbers."""
-    numbers: dict[bytes, int] = {}
-    # Adding 0 turns -0 into 0, which equals it but has other bytes.
-    return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in X + 0], dtype=np.int64)
+def _number_distinct(X: Any) -> IntArray:
+    """Number the rows by their nonzeros, in the order of their bytes; equal rows, sparse or not, get equal numbers."""
+    rows = sparse.csr_array(X, dtype=np.float64, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    indices, bounds = rows.indices.astype(np.int64), itertools.pairwise(rows.indptr)
+    keys = [(indices[start:end].tobytes(), rows.data[start:end].tobytes()) for start, end in bounds]
+    numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
+    return np.array([numbers[key] for key in keys], dtype=np.int64)

@@ -11,13 +11,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from multimargin.fitting import Fitted, Recipe, check_control, prepare, run_fit, warn_if_unfinished
+from multimargin.calibrated_fitting import probabilities, run_calibrated_fit
+from multimargin.fitting import Recipe, check_control, prepare, warn_if_unfinished
 from multimargin.given_kernels import check_values, refuse_sparse_gram
 from multimargin.machines import Machine
-from multimargin.pair_fitting import PairState, run_pair_fit
+from multimargin.pair_fitting import PairState
 from multimargin.pair_model import PairModel
 from multimargin.progress import CallbackSupportMixin, FitTask, with_callbacks
 from multimargin.solver import Progress
@@ -57,8 +59,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         Constant in "poly" and "sigmoid".
     shrinking : bool, default=True
         Leave out variables and examples that have come to rest, until the final check.
-    probability : "deprecated"
-        As in scikit-learn: use ``CalibratedClassifierCV``.
+    probability : bool or "deprecated", default="deprecated"
+        As in scikit-learn. True means ``calibration="coupling"``, or "sigmoid" where that does not exist.
     tol : float, default=1e-3
         The KKT violation to reach; confirmed in float64 before a fit counts as converged.
     cache_size : float or "auto", default="auto"
@@ -86,10 +88,12 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         "exact" for "ovo", "dag" and "ova" and "none" for the others, which need two to three times as long for "exact".
     loss : {"hinge", "squared_hinge"}, default="hinge"
     solver : {"auto", "two-level", "smo", "s2do", "whole-example", "semi-greedy"}, default="auto"
-        "auto" is "smo", pairs of variables, for "ovo", "dag" and "ova" with an exact bias, which know no other; else
-        "two-level" wherever that applies, and "s2do" where not. The certificate says which and why.
-    calibration : None
-        Probabilities follow; use ``CalibratedClassifierCV``.
+        "auto" is "smo", pairs of variables, for "ovo", "dag" and "ova" with an exact bias, which know no other, helped
+        by a linear system of the free variables where they take long; else "two-level" wherever that applies, and
+        "s2do" where not. The certificate says which and why.
+    calibration : {"sigmoid", "isotonic", "coupling"} or None, default=None
+        How ``predict_proba`` makes probabilities of scores: one curve for each class, fitted on the scores of five
+        fold models, or one for each pair ("ovo" and "dag" only), put together as in LIBSVM. ``predict`` follows them.
     max_time : float or None, default=None
         Seconds after which the fit ends with the model it has.
     warm_start : bool, default=False
@@ -163,7 +167,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         bias: str = "auto",
         loss: str = "hinge",
         solver: str = "auto",
-        calibration: None = None,
+        calibration: str | None = None,
         max_time: float | None = None,
         warm_start: bool = False,
         on_progress: Callable[[Progress], bool | None] | None = None,
@@ -221,10 +225,10 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         self : SVC
         """
         params = self.get_params(deep=False)
-        if self.probability != "deprecated":
+        if isinstance(self.probability, bool | np.bool_):
             warnings.warn(
-                f"probability={self.probability!r} is deprecated as in scikit-learn and has no effect; wrap the "
-                "classifier in sklearn.calibration.CalibratedClassifierCV for probabilities.",
+                f"probability={self.probability} is deprecated as in scikit-learn; write calibration='coupling' (or "
+                "'sigmoid') for probabilities, and nothing for none.",
                 FutureWarning,
                 stacklevel=3,
             )
@@ -239,15 +243,14 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
             )
             data, recipe = prepare(params, data)
             task = FitTask(self, checked_X, labels)
-            run: Callable[..., Fitted] = run_pair_fit if recipe.scheme else run_fit
-            fitted = run(params, data, recipe, self._start(data, recipe), task)
+            fitted = run_calibrated_fit(params, data, recipe, self._start(data, recipe), task)
             attributes = fitted.attributes
         # One call, so that a signal finds the old state or the new one.
         self.__dict__.update(attributes)
         task.end(lambda: attributes)
         if fitted.error is not None and self.on_interrupt == "raise":
             raise fitted.error
-        warn_if_unfinished(fitted.certificate, checked_X, recipe)
+        warn_if_unfinished(fitted, checked_X, recipe)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -302,13 +305,47 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         """Return the class of each row of X, shape (n_samples,).
 
         "ovo" counts votes, ties go to the class that comes first (``break_ties=True``: to the larger score); "dag"
-        follows its path; every other machine takes the largest score.
+        follows its path; every other machine takes the largest score. With ``calibration`` it is the class of the
+        largest probability.
         """
+        if hasattr(self, "predict_proba"):
+            check_is_fitted(self)
+            likeliest: np.ndarray = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+            return likeliest
         points = self._points(X)
         tied = self.break_ties and self.decision_function_shape == "ovr" and len(self.classes_) > 2
         codes = np.argmax(self._model.scores(points), axis=1) if tied else self._model.codes(points)
         predicted: np.ndarray = self.classes_[codes]
         return predicted
+
+    def _has_probabilities(self) -> bool:
+        """Whether they are asked for and, once fitted, there; else says why not."""
+        name = type(self).__name__
+        asked = isinstance(self.probability, bool | np.bool_) and bool(self.probability)
+        if self.calibration is None and not asked:
+            raise AttributeError(f"{name}(calibration=None) has no probabilities; fit it with calibration='sigmoid'.")
+        if hasattr(self, "_model") and self._calibrator is None:
+            raise AttributeError(
+                f"This {name} has no probabilities, because its fit had no calibration or was stopped before the end "
+                "of it; fit again."
+            )
+        return True
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Return the probability of each class, shape (n_samples, n_classes), columns in the order of ``classes_``.
+
+        Exists when ``calibration`` is on.
+        """
+        points = self._points(X)
+        return probabilities(self._calibrator, self._model, points)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
+        """Return the logarithms of ``predict_proba``, shape (n_samples, n_classes); -inf where that is 0."""
+        with np.errstate(divide="ignore"):
+            logarithms: np.ndarray = np.log(self.predict_proba(X))
+        return logarithms
 
     @property
     def coef_(self) -> np.ndarray:

@@ -14,7 +14,7 @@ from multimargin import _validation as check
 from multimargin.certificate import Certificate, certify
 from multimargin.exact_bias import solve
 from multimargin.given_kernels import settle
-from multimargin.kernels import KernelSpec
+from multimargin.kernels import KernelSpec, KernelStore
 from multimargin.machines import MACHINES, Machine
 from multimargin.matrices import DataMatrix, column_deviations
 from multimargin.model import KernelModel
@@ -101,8 +101,6 @@ def check_control(params: dict[str, Any]) -> None:
 
 def choose_solver(choice: str, problem: DualProblem) -> tuple[SolverChoice, str]:
     """Return the algorithm and the reason for it."""
-    if is_one_vs_all(problem):
-        return SolverChoice.SMO, "one binary problem for each class, by pairs of variables"
     if choice != "auto":
         solver = SolverChoice(choice)
         whole = solver in (SolverChoice.WHOLE_EXAMPLE, SolverChoice.SEMI_GREEDY, SolverChoice.TWO_LEVEL)
@@ -122,6 +120,15 @@ def choose_solver(choice: str, problem: DualProblem) -> tuple[SolverChoice, str]
     if not problem.structure.structured:
         return SolverChoice.S2DO, "the machine's margins share more than one class"
     return SolverChoice.TWO_LEVEL, "blocks of examples solved exactly, the fastest where it applies"
+
+
+def choose_binary_solver(choice: str, kernel: KernelSpec) -> tuple[SolverChoice, str]:
+    """Return whether pairs of variables are all that solves a binary problem with an exact bias, and the reason."""
+    if choice == SolverChoice.SMO.value:
+        return SolverChoice.SMO, "asked for"
+    if not kernel.positive_semidefinite:
+        return SolverChoice.SMO, "the kernel is not positive semi-definite"
+    return SolverChoice.TWO_LEVEL, "pairs of variables, the free ones at once where that takes long, blocks where many"
 
 
 def make_options(
@@ -145,7 +152,7 @@ def make_options(
 
 def _is_small(params: dict[str, Any], problem: DualProblem) -> bool:
     return (
-        (params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value) or is_one_vs_all(problem))
+        params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
         and problem.kernel.positive_semidefinite
         and problem.n_examples * problem.n_components <= SMALL_PROBLEM
     )
@@ -153,11 +160,19 @@ def _is_small(params: dict[str, Any], problem: DualProblem) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What a fit leaves: the exception that ended it, if one did, its certificate and the estimator's attributes."""
+    """What a fit leaves: the exception that ended it, if one did, its certificate and the estimator's attributes.
+
+    ``state`` and ``store`` are what other fits on the same data begin with. After a calibration ``folds`` is the
+    certificate of the worst of its models, or ``missing`` says why it gave no probabilities.
+    """
 
     error: BaseException | None
     certificate: Certificate
     attributes: dict[str, Any]
+    state: Any
+    store: KernelStore
+    folds: Certificate | None = None
+    missing: str = ""
 
 
 def run_fit(
@@ -165,20 +180,31 @@ def run_fit(
 ) -> Fitted:
     """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C."""
     problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
-    solver, reason = choose_solver(params["solver"], problem)
-    options = make_options(params, recipe, problem.n_examples, solver, small=_is_small(params, problem))
     with progress_line(int(params["verbose"]), recipe.machine.name) as show:
         watch = _watcher(problem, make_watch(params, show, task)) if is_watched(params, task) else None
-        run = solve_one_vs_all if is_one_vs_all(problem) else solve
-        solution = run(problem, options, start, watch)
-        certificate = certify(problem, solution, tol=recipe.tol, solver=solver.value, reason=reason)
+        solution, certificate = solve_and_certify(params, problem, recipe, start, watch)
         _show_end(show, solution, certificate, problem)
     if solution.error is not None and not isinstance(solution.error, KeyboardInterrupt):
         raise solution.error
     attributes = make_attributes(problem, solution.state)
     n_iter = np.array([max(1, solution.report.n_iter)], dtype=np.int32)
     attributes |= fitted_attributes(params, certificate, n_iter, recipe, (solution.state, data.classes))
-    return Fitted(solution.error, certificate, attributes)
+    return Fitted(solution.error, certificate, attributes, solution.state, problem.store)
+
+
+def solve_and_certify(
+    params: dict[str, Any], problem: DualProblem, recipe: Recipe, start: SolverState | None, watch: Watch | None
+) -> tuple[Solution, Certificate]:
+    """Choose the solver and its options by the parameters, and run it."""
+    binary = is_one_vs_all(problem)
+    if binary:
+        solver, reason = choose_binary_solver(params["solver"], problem.kernel)
+    else:
+        solver, reason = choose_solver(params["solver"], problem)
+    options = make_options(params, recipe, problem.n_examples, solver, small=_is_small(params, problem))
+    solution = (solve_one_vs_all if binary else solve)(problem, options, start, watch)
+    name = SolverChoice.SMO.value if binary else solver.value
+    return solution, certify(problem, solution, tol=recipe.tol, solver=name, reason=reason)
 
 
 def fitted_attributes(
@@ -258,6 +284,7 @@ def make_attributes(problem: DualProblem, state: SolverState) -> dict[str, Any]:
         "intercept_": (intercept[1:] - intercept[:1]) / 2 if binary else intercept.copy(),
         "shape_fit_": problem.data.X.shape,
         "_model": model,
+        "_calibrator": None,
     }
 
 
@@ -270,18 +297,25 @@ REMEDIES = {
 }
 
 
-def warn_if_unfinished(certificate: Certificate, X: DataMatrix, recipe: Recipe) -> None:
-    """Say how far a fit got that did not reach tol, the likely cause, and the one line that helps."""
-    if certificate.stop_reason == StopReason.CONVERGED.value:
-        return
-    cause = _likely_cause(X, recipe)
-    warnings.warn(
-        f"The fit ended early ({certificate.stop_reason}) after {certificate.n_iter} steps at a KKT violation of "
-        f"{certificate.kkt_violation:.2g}, relative gap {certificate.relative_gap:.2g}; tol={certificate.tol:g} was "
-        f"asked for.{cause} To reach it, {REMEDIES[certificate.stop_reason]}.",
-        ConvergenceWarning,
-        stacklevel=4,
-    )
+def warn_if_unfinished(fitted: Fitted, X: DataMatrix, recipe: Recipe) -> None:
+    """Say once how far a fit or its folds got that did not reach tol, the likely cause, and the line that helps."""
+    named = (("The fit", fitted.certificate), ("A model of the calibration", fitted.folds))
+    early = [(what, c) for what, c in named if c is not None and c.stop_reason != StopReason.CONVERGED.value]
+    sentences = []
+    for what, certificate in early[:1]:
+        sentences.append(
+            f"{what} ended early ({certificate.stop_reason}) after {certificate.n_iter} steps at a KKT violation of "
+            f"{certificate.kkt_violation:.2g}, relative gap {certificate.relative_gap:.2g}; tol={certificate.tol:g} "
+            f"was asked for.{_likely_cause(X, recipe)} To reach it, {REMEDIES[certificate.stop_reason]}."
+        )
+    if fitted.missing:
+        remedy = "raise max_time" if fitted.missing == StopReason.MAX_TIME.value else "fit again"
+        sentences.append(
+            f"The calibration was not finished ({fitted.missing}), so that probabilities are missing and predict goes "
+            f"by the scores; {remedy} to get them."
+        )
+    if sentences:
+        warnings.warn(" ".join(sentences), ConvergenceWarning, stacklevel=4)
 
 
 def _likely_cause(X: DataMatrix, recipe: Recipe) -> str:

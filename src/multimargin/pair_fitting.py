@@ -14,6 +14,7 @@ from multimargin.fitting import (
     Fitted,
     ModelWatch,
     Recipe,
+    choose_binary_solver,
     choose_solver,
     fitted_attributes,
     is_watched,
@@ -32,7 +33,7 @@ from multimargin.solver import Progress, SolverChoice, SolverOptions, SolverStat
 from multimargin.training_set import TrainingSet
 
 # Pairs with at most this many examples are solved beyond tol: see fitting.SMALL_PROBLEM.
-SMALL_PAIR = 1_000
+SMALL_PAIR = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +53,14 @@ class PairFit:
     store: KernelStore
 
     @classmethod
-    def of(cls, data: TrainingSet, recipe: Recipe) -> PairFit:
+    def of(cls, data: TrainingSet, recipe: Recipe, store: KernelStore | None = None) -> PairFit:
+        """Return the fit of all pairs; ``store`` is one of all rows with the trained kernel, if there is one."""
         kernel = recipe.kernel
         if recipe.bias is Bias.REGULARIZED:
             kernel = kernel.with_offset(kernel.offset + 1.0)
-        return cls(data, recipe, tuple(pair_problems(data)), KernelStore(data.kernel_data, kernel))
+        if store is None:
+            store = KernelStore(data.kernel_data, kernel)
+        return cls(data, recipe, tuple(pair_problems(data)), store)
 
     def model(self, amounts: Sequence[FloatArray], biases: Sequence[float]) -> PairModel:
         return PairModel.from_amounts(
@@ -101,8 +105,7 @@ def run_pair_fit(
             refuse_if_inseparable(fit.dual_problem(problem))
     with progress_line(int(params["verbose"]), recipe.scheme) as show:
         watch = make_watch(params, show, task) if is_watched(params, task) else None
-        batch, solver, reason = _solve(params, fit, start, watch)
-        certificate = certify_pairs(fit, batch.solutions, solver, reason)
+        batch, certificate = solve_and_certify_pairs(params, fit, start, watch)
         show(_last_moment(fit, batch.solutions))
     if batch.error is not None and not isinstance(batch.error, KeyboardInterrupt):
         raise batch.error
@@ -110,7 +113,15 @@ def run_pair_fit(
     n_iter = np.array([max(1, solution.report.n_iter) for solution in batch.solutions], dtype=np.int32)
     state = PairState(tuple(solution.amounts for solution in batch.solutions))
     attributes |= fitted_attributes(params, certificate, n_iter, recipe, (state, data.classes))
-    return Fitted(batch.error, certificate, attributes)
+    return Fitted(batch.error, certificate, attributes, state, fit.store)
+
+
+def solve_and_certify_pairs(
+    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: ModelWatch | None
+) -> tuple[Batch, Certificate]:
+    """Solve all pairs with the options that the parameters ask for."""
+    batch, solver, reason = _solve(params, fit, start, watch)
+    return batch, certify_pairs(fit, batch.solutions, solver, reason)
 
 
 def check_start(fit: PairFit, start: PairState) -> None:
@@ -132,7 +143,9 @@ def _solve(
         small = fit.is_small and params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
         options = make_options(params, fit.recipe, len(fit.data.y), solver, small=small)
         return _solve_in_turn(fit, options, starts, watch), solver.value, reason
-    options = make_options(params, fit.recipe, len(fit.data.y), SolverChoice.SMO, small=fit.is_small)
+    solver, reason = choose_binary_solver(params["solver"], fit.recipe.kernel)
+    small = fit.is_small and solver is not SolverChoice.SMO
+    options = make_options(params, fit.recipe, len(fit.data.y), solver, small=small)
 
     def watch_amounts(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
         return watch is not None and watch(progress, lambda: _attributes_so_far(fit, snapshot()))
@@ -140,7 +153,7 @@ def _solve(
     batch = solve_batch(
         fit.store, fit.problems, fit.recipe.loss, options, starts, None if watch is None else watch_amounts
     )
-    return batch, SolverChoice.SMO.value, "pairs of variables with the largest gain; blocks of them for large problems"
+    return batch, SolverChoice.SMO.value, reason
 
 
 def _attributes_so_far(fit: PairFit, amounts: Sequence[FloatArray | None]) -> dict[str, Any]:
@@ -249,6 +262,7 @@ def model_attributes(data: TrainingSet, model: PairModel) -> dict[str, Any]:
         "intercept_": sign * model.intercept,
         "shape_fit_": data.X.shape,
         "_model": model,
+        "_calibrator": None,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,16 @@ class TrainingSet:
             return variance(self.X)
         return variance(self.X[self.rows], self.weight)
 
+    def subset(self, positions: IntArray) -> TrainingSet:
+        """Return the examples at these positions, with the classes, weights and data of the whole."""
+        return replace(
+            self,
+            rows=self.rows[positions],
+            y=self.y[positions],
+            C=self.C[positions],
+            weight=self.weight[positions],
+        )
+
     @property
     def n_classes(self) -> int:
         return len(self.classes)
@@ -78,7 +88,7 @@ class TrainingSet:
             )
         weight = np.ones(len(y)) if sample_weight is None else _checked_weights(sample_weight, len(y))
         rows = np.flatnonzero(weight > 0)
-        missing = np.setdiff1d(np.arange(len(classes)), codes[rows])
+        missing = np.flatnonzero(np.bincount(codes[rows], minlength=len(classes)) == 0)
         if len(missing):
             raise ValueError(
                 f"Every sample_weight of class {classes[missing[0]]!r} is zero; give one of its examples a positive "

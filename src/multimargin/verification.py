@@ -52,7 +52,8 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     data = TrainingSet.from_arrays(checked_X, labels, C=recipe.C, sample_weight=sample_weight)
     data = _with_class_weights(model, data)
     _check_support(model, expansion, data)
-    data, _ = settle(data, recipe.kernel, model.cache_size)
+    data, kernel = settle(data, recipe.kernel, model.cache_size)
+    recipe = replace(recipe, kernel=kernel)  # a matrix that the caller computed is tested again
     if isinstance(expansion, PairModel):
         return verify_pairs(expansion, recipe, data)
     problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
