@@ -96,9 +96,16 @@ def test_only_columns_of_support_vectors_are_read() -> None:
     holes = K_POINTS.copy()
     holes[:, unused] = np.nan
     np.testing.assert_array_equal(clf.decision_function(holes), clf.decision_function(K_POINTS))
-    holes[3, clf.support_[0]] = np.inf
-    with pytest.raises(ValueError, match="NaN or infinity in the column of a support vector"):
-        clf.predict(holes)
+    sentence = "X contains NaN or infinity, first in row {}, column {}; give finite kernel values, or NaN throughout"
+    for row, column, value in ((3, clf.support_[0], np.inf), (2, clf.support_[1], np.nan), (5, unused[0], np.inf)):
+        bad = holes.copy()
+        bad[row, column] = value
+        with pytest.raises(ValueError, match=sentence.format(row, column)):
+            clf.predict(bad)
+    bad = holes.copy()
+    bad[1:, unused[0]] = K_POINTS[1:, unused[0]]  # NaN, but not throughout
+    with pytest.raises(ValueError, match=sentence.format(0, unused[0])):
+        clf.predict(bad)
 
 
 @pytest.mark.parametrize("given", ["precomputed", gaussian], ids=["precomputed", "callable"])

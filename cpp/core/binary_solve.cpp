@@ -178,14 +178,16 @@ class BinarySolve {
         for (int i = 0; i < most_rounds && summary_.violation > target; ++i) {
             const BinaryState before = state_;
             const BinarySummary reached = summary_;
-            const bool moved = polish(problem_, state_, monitor_);
-            if (!moved || !look_at_all() || (summary_.violation > options_.tol && i + 1 == most_rounds)) {
-                if (monitor_.stopped()) return Reached::stopped;
-                state_ = before;
-                summary_ = reached;
-                break;
+            if (options_.solver == SolverKind::two_level) {  // else the kernel may not be positive semi-definite
+                const bool moved = polish(problem_, state_, monitor_);
+                if (!moved || !look_at_all() || (summary_.violation > options_.tol && i + 1 == most_rounds)) {
+                    if (monitor_.stopped()) return Reached::stopped;
+                    state_ = before;
+                    summary_ = reached;
+                    break;
+                }
+                if (summary_.violation <= target) break;
             }
-            if (summary_.violation <= target) break;
             OneLevel<double> pairs(problem_, state_, options_, monitor_, tally_, memory_);
             const Outcome outcome = pairs.run(target, options_.extra_steps);
             pairs.scatter();

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from multimargin.calibrated_fitting import probabilities, run_calibrated_fit
 from multimargin.fitting import Recipe, check_control, prepare, warn_if_unfinished
@@ -286,8 +286,9 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         if self._model.kernel.name != "precomputed":
             return validate_data(self, X, reset=False, **DATA)
         refuse_sparse_gram(X)
-        points = validate_data(self, X, reset=False, ensure_all_finite=False, **DATA)
+        points = check_array(X, ensure_all_finite=False, **DATA)
         check_values(points, self._model.support)
+        validate_data(self, X, reset=False, skip_check_array=True)  # names and number of columns
         return points
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:

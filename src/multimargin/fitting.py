@@ -135,6 +135,7 @@ def make_options(
     params: dict[str, Any], recipe: Recipe, n_examples: int, solver: SolverChoice, *, small: bool
 ) -> SolverOptions:
     """Return the solver's options; a small problem is solved further than tol."""
+    steps = 1 if recipe.kernel.positive_semidefinite else 100  # on whole blocks, or on one or two variables
     exact_pairs = bool(recipe.scheme) and recipe.bias is Bias.EXACT  # begin in float32, end in float64 by themselves
     return SolverOptions(
         solver=solver,
@@ -146,14 +147,13 @@ def make_options(
         cache_bytes=float(cache_bytes(params["cache_size"], needed=8.0 * n_examples**2)),
         n_threads=n_threads(),
         extra_tol=SMALL_PROBLEM_TOL if small else 0.0,
-        extra_steps=n_examples + 100 if small else 0,
+        extra_steps=steps * (n_examples + 100) if small else 0,
     )
 
 
 def _is_small(params: dict[str, Any], problem: DualProblem) -> bool:
     return (
         params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
-        and problem.kernel.positive_semidefinite
         and problem.n_examples * problem.n_components <= SMALL_PROBLEM
     )
 

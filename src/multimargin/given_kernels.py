@@ -40,7 +40,7 @@ def check_values(points: DataArray, support: IntArray) -> None:
     if finite.all():
         return
     left_out = np.asarray(np.isnan(points).all(axis=0))
-    left_out[support] = False
+    left_out[support[support < len(left_out)]] = False
     if not finite[:, ~left_out].all():
         row, column = (int(found[0]) for found in np.nonzero(~finite & ~left_out))
         raise ValueError(

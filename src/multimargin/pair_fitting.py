@@ -75,7 +75,7 @@ class PairFit:
     @property
     def is_small(self) -> bool:
         """Whether every pair is solved beyond tol."""
-        return self.recipe.kernel.positive_semidefinite and all(len(each.rows) <= SMALL_PAIR for each in self.problems)
+        return all(len(each.rows) <= SMALL_PAIR for each in self.problems)
 
     def bias_of(self, problem: BinaryProblem, amounts: FloatArray) -> float:
         """The intercept that follows from the dual variables: a regularised bias is their sum, HL02 (10)."""
@@ -144,7 +144,7 @@ def _solve(
         options = make_options(params, fit.recipe, len(fit.data.y), solver, small=small)
         return _solve_in_turn(fit, options, starts, watch), solver.value, reason
     solver, reason = choose_binary_solver(params["solver"], fit.recipe.kernel)
-    small = fit.is_small and solver is not SolverChoice.SMO
+    small = fit.is_small and params["solver"] == "auto"
     options = make_options(params, fit.recipe, len(fit.data.y), solver, small=small)
 
     def watch_amounts(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
