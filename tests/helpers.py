@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import make_classification
 
+from multimargin import SVC
 from multimargin.kernels import KernelSpec
 from multimargin.machines import MACHINES, Bound, FloatArray, IntArray, Machine
 from multimargin.problem import Bias, DualProblem, Loss
@@ -111,6 +112,11 @@ def beta_map(problem: DualProblem) -> tuple[FloatArray, FloatArray, IntArray]:
             targets.append(float(table.target[y, p]))
             examples.append(i)
     return np.array(columns).T, np.array(targets), np.array(examples, dtype=np.int64)
+
+
+def duals(clf: SVC) -> list[float]:
+    """Return the dual objectives of a fit: of a machine made of several problems, of each."""
+    return [part.dual for part in clf.certificate_.parts or (clf.certificate_,)]
 
 
 class OracleError(AssertionError):

@@ -64,7 +64,7 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
         ValueError,
         r"break_ties must be False when decision_function_shape is 'ovo'",
     ),
-    ({"multi_class": "www"}, ValueError, r"multi_class='www' is not a machine; choose one of \['adm'"),
+    ({"multi_class": "www"}, ValueError, r"multi_class='www' is not a machine; choose 'ovo', 'dag', one of \['adm'"),
     ({"multi_class": 3}, ValueError, r"multi_class=3 is not a machine"),
     (
         {"bias": "free"},
@@ -96,9 +96,9 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
         r"needs a positive semi-definite kernel.*'s2do'",
     ),
     (
-        {"calibration": "sigmoid"},
+        {"calibration": "platt"},
         ValueError,
-        r"calibration='sigmoid' is not available yet.*CalibratedClassifierCV",
+        r"calibration='platt' is not allowed; choose one of 'sigmoid', 'isotonic', 'coupling', or None",
     ),
     ({"trace": True}, ValueError, r"trace=True is not available yet.*on_progress"),
     ({"max_time": 0}, ValueError, r"max_time=0 is not allowed; max_time must be a number > 0"),
@@ -126,6 +126,7 @@ def test_bad_parameter(params: dict[str, Any], error: type[Exception], sentence:
         clf.fit(X[:, :2], y)
     assert str(caught.value).rstrip(".").count(". ") == 0  # one sentence
     assert clf.n_features_in_ == 4
+    clf.set_params(decision_function_shape="ovr")  # which, as in scikit-learn, is read at each call
     np.testing.assert_array_equal(clf.decision_function(X), before)
 
 

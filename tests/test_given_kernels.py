@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
-from helpers import draw_data, each_loss, each_machine
+from helpers import draw_data, duals, each_loss, each_machine
 from multimargin import SVC, verify
 from multimargin.given_kernels import BLOCK_ROWS, check_definiteness, evaluate_blocks, symmetric
 from multimargin.kernels import KernelSpec, KernelStore
@@ -53,11 +53,13 @@ def test_every_machine(name: str, loss: Loss) -> None:
 
 
 @pytest.mark.parametrize("solver", list(SolverChoice), ids=lambda choice: choice.value)
-def test_every_solver(solver: SolverChoice) -> None:
-    params: dict[str, Any] = {"solver": solver.value, "tol": 1e-8}
+@pytest.mark.parametrize("multi_class", ["ww", "ovo"])
+def test_every_solver(multi_class: str, solver: SolverChoice) -> None:
+    params: dict[str, Any] = {"multi_class": multi_class, "bias": "none", "solver": solver.value, "tol": 1e-8}
     expected = SVC(**params, **BUILT_IN).fit(X, y)
     clf = SVC(**params, kernel="precomputed").fit(K, y)
     assert clf.certificate_.optimal
+    assert clf.certificate_.solver == solver.value
     assert_same_scores(clf.decision_function(K_POINTS), expected.decision_function(POINTS))
 
 
@@ -97,7 +99,7 @@ def test_only_columns_of_support_vectors_are_read() -> None:
     holes[:, unused] = np.nan
     np.testing.assert_array_equal(clf.decision_function(holes), clf.decision_function(K_POINTS))
     sentence = "X contains NaN or infinity, first in row {}, column {}; give finite kernel values, or NaN throughout"
-    for row, column, value in ((3, clf.support_[0], np.inf), (2, clf.support_[1], np.nan), (5, unused[0], np.inf)):
+    for row, column, value in ((3, clf.support_[0], np.inf), (2, clf.support_[1], np.nan), (0, unused[0], np.inf)):
         bad = holes.copy()
         bad[row, column] = value
         with pytest.raises(ValueError, match=sentence.format(row, column)):
@@ -179,23 +181,25 @@ def test_symmetry_is_checked_in_every_block() -> None:
     assert symmetric(matrix, "X") is matrix
 
 
-def test_indefinite_matrix() -> None:
+@pytest.mark.parametrize(("multi_class", "solver"), [("ww", "s2do"), ("ovo", "smo"), ("ova", "smo")])
+def test_indefinite_matrix(multi_class: str, solver: str) -> None:
     """Treated as the sigmoid kernel is: a KKT point, without a gap."""
     indefinite = np.tanh(X @ X.T - 1.0)
-    clf = SVC(kernel="precomputed", tol=1e-6).fit(indefinite, y)
-    assert clf.certificate_.solver == "s2do"
+    clf = SVC(multi_class=multi_class, kernel="precomputed", tol=1e-6).fit(indefinite, y)
+    assert clf.certificate_.solver == solver
+    assert clf.certificate_.optimal
     assert np.isnan(clf.certificate_.gap)
     assert np.isnan(verify(clf, indefinite, y).gap)
     assert "not positive semi-definite" in clf.certificate_.remark
-    expected = SVC(kernel="sigmoid", gamma=1.0, coef0=-1.0, tol=1e-6).fit(X, y)
-    assert clf.certificate_.dual == pytest.approx(expected.certificate_.dual, rel=1e-6)
+    expected = SVC(multi_class=multi_class, kernel="sigmoid", gamma=1.0, coef0=-1.0, tol=1e-6).fit(X, y)
+    assert duals(clf) == pytest.approx(duals(expected), rel=1e-6)
     for params, sentence in (
         ({"loss": "squared_hinge"}, "use loss='hinge'"),
-        ({"solver": "two-level"}, "needs a positive semi-definite kernel"),
+        ({"solver": "two-level", "bias": "none"}, "needs a positive semi-definite kernel"),
         ({"C": np.inf}, "not positive semi-definite; use a finite C"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            SVC(kernel="precomputed", **params).fit(indefinite, y)
+            SVC(multi_class=multi_class, kernel="precomputed", **params).fit(indefinite, y)
 
 
 def test_definiteness_is_tested_on_a_sample() -> None:

@@ -195,7 +195,9 @@ def test_machine_for_another_number_of_classes() -> None:
 
 @pytest.mark.parametrize("choice", ["svm", None, 3])
 def test_unknown_machine(choice: object) -> None:
-    with pytest.raises(ValueError, match=r"multi_class=.* is not a machine; choose one of \['adm'.*Machine"):
+    with pytest.raises(
+        ValueError, match=r"multi_class=.* is not a machine; choose 'ovo', 'dag', one of \['adm'.*Machine"
+    ):
         find_machine(choice)  # type: ignore[arg-type]
 
 
