@@ -90,6 +90,17 @@ def resolve_bias(choice: Any, scheme: str | Machine) -> Bias:
     return Bias.EXACT if isinstance(scheme, str) or scheme is MACHINES["ova"] else Bias.NONE
 
 
+def check_solver(choice: str, scheme: str | Machine, bias: Bias) -> None:
+    """Refuse an algorithm that cannot keep the equality of a binary problem with an exact bias."""
+    binary = isinstance(scheme, str) or scheme is MACHINES["ova"]
+    if binary and bias is Bias.EXACT and choice not in ("auto", SolverChoice.SMO.value):
+        name = scheme if isinstance(scheme, str) else scheme.name
+        raise ValueError(
+            f"solver={choice!r} does not apply to multi_class={name!r} with an exact bias, which is solved by pairs of "
+            "variables; use solver='auto' or 'smo', or bias='none' or 'regularized'."
+        )
+
+
 def resolve_loss(choice: Any, kernel: KernelSpec) -> Loss:
     """Return the loss; the squared hinge needs a kernel for which its dual is bounded."""
     check_choice("loss", choice, LOSSES)
