@@ -73,12 +73,21 @@ class Face {
         return a > 0.0 && a < problem_.cap(e);
     }
 
+    // As far as the dual rises and the box allows. A nearly singular face gives directions that are all rounding; what
+    // does not rise is not taken.
     bool move(std::vector<double>& change) {
         const double excess = std::accumulate(change.begin(), change.end(), 0.0) / static_cast<double>(change.size());
-        double share = 1.0;
+        for (double& each : change) each -= excess;  // rounding: the equality holds exactly
+        const std::vector<double> effect = times_kernel(change);
+        double slope = 0.0, curvature = 0.0;
+        for (std::size_t k = 0; k < change.size(); ++k) {
+            slope -= change[k] * scores_[unsigned_index(present_[k])];
+            curvature += change[k] * effect[unsigned_index(present_[k])];
+        }
+        if (!(slope > 0.0) || !(curvature < infinity)) return false;
+        double share = slope < curvature ? slope / curvature : 1.0;
         std::size_t stopped_by = change.size();
         for (std::size_t k = 0; k < change.size(); ++k) {
-            change[k] -= excess;  // rounding: the equality holds exactly
             const Index e = examples_[unsigned_index(present_[k])];
             const double a = state_.amounts[unsigned_index(e)], up = problem_.sign(e) * change[k];
             const double room = up > 0.0 ? problem_.cap(e) - a : a;
@@ -87,21 +96,31 @@ class Face {
                 stopped_by = k;
             }
         }
-        apply(change, share, stopped_by);
+        apply(change, effect, share, stopped_by);
         if (stopped_by == change.size()) return false;
         present_.erase(present_.begin() + static_cast<Index>(stopped_by));
         factor_.remove(static_cast<Index>(stopped_by));
         return true;
     }
 
-    void apply(const std::vector<double>& change, double share, std::size_t stopped_by) {
+    // K d over all variables of the face, those that have left it too.
+    std::vector<double> times_kernel(const std::vector<double>& change) const {
+        std::vector<double> effect(examples_.size(), 0.0);
+        for (std::size_t k = 0; k < change.size(); ++k) {
+            for (Index i = 0; i < size(); ++i) effect[unsigned_index(i)] += change[k] * entry(present_[k], i);
+        }
+        return effect;
+    }
+
+    void apply(const std::vector<double>& change, const std::vector<double>& effect, double share,
+               std::size_t stopped_by) {
         for (std::size_t k = 0; k < change.size(); ++k) {
             const Index e = examples_[unsigned_index(present_[k])];
-            const double moved = share * change[k], up = problem_.sign(e) * moved;
+            const double up = problem_.sign(e) * share * change[k];
             double& a = state_.amounts[unsigned_index(e)];
             a = k == stopped_by ? (up > 0.0 ? problem_.cap(e) : 0.0) : std::clamp(a + up, 0.0, problem_.cap(e));
-            for (Index i = 0; i < size(); ++i) scores_[unsigned_index(i)] += moved * entry(present_[k], i);
         }
+        for (std::size_t i = 0; i < scores_.size(); ++i) scores_[i] += share * effect[i];
     }
 
     const BinaryProblem& problem_;
