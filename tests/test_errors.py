@@ -86,9 +86,9 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
         r"needs a positive semi-definite kernel.*'s2do'",
     ),
     (
-        {"calibration": "sigmoid"},
+        {"calibration": "platt"},
         ValueError,
-        r"calibration='sigmoid' is not available yet.*CalibratedClassifierCV",
+        r"calibration='platt' is not allowed; choose one of 'sigmoid', 'isotonic', 'coupling', or None",
     ),
     ({"trace": True}, ValueError, r"trace=True is not available yet.*on_progress"),
     ({"max_time": 0}, ValueError, r"max_time=0 is not allowed; max_time must be a number > 0"),
@@ -174,7 +174,7 @@ def test_warm_start_refuses_other_data() -> None:
 
 def test_probability_is_deprecated() -> None:
     with pytest.warns(FutureWarning, match="probability=True is deprecated as in scikit-learn"):
-        SVC(probability=True).fit(X, y)
+        assert hasattr(SVC(probability=True).fit(X, y), "predict_proba")
 
 
 def test_hard_margin_that_does_not_exist() -> None:
