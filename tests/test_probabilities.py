@@ -199,9 +199,10 @@ def test_the_bits_do_not_depend_on_the_threads() -> None:
     np.testing.assert_array_equal(*found)
 
 
-def test_methods_exist_where_there_are_probabilities() -> None:
+@pytest.mark.parametrize("machine", ["ovo", "ww"])
+def test_methods_exist_where_there_are_probabilities(machine: str) -> None:
     X, y = load_iris(return_X_y=True)
-    plain = SVC()
+    plain = SVC(multi_class=machine)
     assert not hasattr(plain, "predict_proba")
     assert not hasattr(plain.fit(X, y), "predict_log_proba")
     with pytest.raises(AttributeError, match="no attribute 'predict_proba'") as caught:
@@ -209,8 +210,8 @@ def test_methods_exist_where_there_are_probabilities() -> None:
     assert "calibration=None" in str(caught.value.__cause__)
     plain.set_params(calibration="sigmoid")  # but not fitted again
     assert not hasattr(plain, "predict_proba")
-    np.testing.assert_array_equal(plain.predict(X), SVC().fit(X, y).predict(X))
-    clf = SVC(calibration="sigmoid")
+    np.testing.assert_array_equal(plain.predict(X), SVC(multi_class=machine).fit(X, y).predict(X))
+    clf = SVC(multi_class=machine, calibration="sigmoid")
     assert hasattr(clf, "predict_proba")
     assert hasattr(clf, "predict_log_proba")
     for method in (clf.predict_proba, clf.predict):

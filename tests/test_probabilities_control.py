@@ -50,6 +50,7 @@ def test_a_fold_that_does_not_converge_warns_once() -> None:
     with pytest.warns(ConvergenceWarning, match=r"^The fit ended early \(max_iter\)") as caught:
         clf.fit(X, y)
     assert len(caught) == 1
+    assert str(caught[0].message).count("ended early") == 1
 
 
 @pytest.mark.parametrize("machine", ["ovo", "ww"])
