@@ -75,7 +75,9 @@ void make_feasible(const BinaryProblem& problem, BinaryState& state) {
     }
     const bool first_heavier = sums[0] > sums[1];
     const double heavy = std::max(sums[0], sums[1]), light = std::min(sums[0], sums[1]);
-    if (heavy == light) return;
+    // Rounding: taking it off would move variables off their upper bounds, and all would have to find back.
+    constexpr double rounding = 1e-12;
+    if (heavy - light <= rounding * heavy) return;
     const Index begin = first_heavier ? 0 : problem.n_positive();
     const Index end = first_heavier ? problem.n_positive() : problem.size();
     for (Index e = begin; e < end; ++e) state.amounts[unsigned_index(e)] *= light / heavy;

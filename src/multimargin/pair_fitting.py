@@ -29,7 +29,7 @@ from multimargin.progress import FitTask, progress_line
 from multimargin.resources import n_threads
 from multimargin.schemes import BinaryProblem, pair_problems
 from multimargin.separability import refuse_if_inseparable
-from multimargin.solver import Progress, SolverChoice, SolverOptions, SolverState, StopReason, Watch, run_core
+from multimargin.solver import Progress, Solution, SolverChoice, SolverOptions, SolverState, StopReason, Watch, run_core
 from multimargin.training_set import TrainingSet
 
 # Pairs with at most this many examples are solved beyond tol: see fitting.SMALL_PROBLEM.
@@ -173,28 +173,46 @@ def _solve_in_turn(
     """Each pair by the general solver; tol and objectives in the units of the binary machine."""
     done: list[BinarySolution] = []
     error: BaseException | None = None
-    for index, problem in enumerate(fit.problems):
-        ended = next((each.report.stop_reason for each in done if each.report.stop_reason in ENDS), None)
-        left = options.max_time - sum(each.report.seconds for each in done)
-        solution = run_core(
-            fit.dual_problem(problem),
-            replace(
-                options,
-                tol=2 * options.tol,
-                extra_tol=2 * options.extra_tol,
-                max_time=max(1e-9, left if ended is None else 0.0),  # then it only makes the start feasible
-            ),
-            None if starts is None else SolverState(starts[index][:, None], None, 2),
-            None if watch is None or ended is not None else _watch_pair(fit, done, watch),
-        )
+    for index in range(len(fit.problems)):
+        start = None if starts is None else starts[index]
+        try:
+            solution = _solve_next(fit, options, start, done, watch)
+        except KeyboardInterrupt as interrupt:  # outside the core, which keeps what it raises
+            error = interrupt
+            solution = _solve_next(fit, options, start, done, watch, StopReason.INTERRUPTED)
         error = error or solution.error
         report = solution.report
-        if ended is not None and report.stop_reason is StopReason.MAX_TIME:
-            report = replace(report, stop_reason=ended)
         halved = replace(report, violation=report.violation / 2, dual=report.dual / 2, primal=report.primal / 2)
         amounts = solution.state.amounts[:, 0]
-        done.append(BinarySolution(amounts, fit.bias_of(problem, amounts), halved))
+        done.append(BinarySolution(amounts, fit.bias_of(fit.problems[index], amounts), halved))
     return Batch(tuple(done), error)
+
+
+def _solve_next(
+    fit: PairFit,
+    options: SolverOptions,
+    start: FloatArray | None,
+    done: list[BinarySolution],
+    watch: ModelWatch | None,
+    ended: StopReason | None = None,
+) -> Solution:
+    """Solve the first pair that is not done, as the machine "ww"; after an end only make its start feasible."""
+    ended = ended or next((each.report.stop_reason for each in done if each.report.stop_reason in ENDS), None)
+    left = options.max_time - sum(each.report.seconds for each in done)
+    solution = run_core(
+        fit.dual_problem(fit.problems[len(done)]),
+        replace(
+            options,
+            tol=2 * options.tol,
+            extra_tol=2 * options.extra_tol,
+            max_time=max(1e-9, left if ended is None else 0.0),
+        ),
+        None if start is None else SolverState(start[:, None], None, 2),
+        None if watch is None or ended is not None else _watch_pair(fit, done, watch),
+    )
+    if ended is None or solution.report.stop_reason is not StopReason.MAX_TIME:
+        return solution
+    return replace(solution, report=replace(solution.report, stop_reason=ended))
 
 
 def _watch_pair(fit: PairFit, done: list[BinarySolution], watch: ModelWatch) -> Watch:
