@@ -19,7 +19,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 def test_same_optimum_as_one_level(name: str, data: tuple[np.ndarray, np.ndarray]) -> None:
     """1600 examples are several blocks, and more rounds than one; at tol=1e-5 the duals agree to 1e-6."""
     fits = {
-        solver: SVC(multi_class=name, C=1, gamma=0.2, tol=1e-5, solver=solver).fit(*data)
+        solver: SVC(multi_class=name, bias="none", C=1, gamma=0.2, tol=1e-5, solver=solver).fit(*data)
         for solver in ("two-level", "semi-greedy")
     }
     assert fits["two-level"].certificate_.stop_reason == "converged"
