@@ -292,7 +292,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         return points
 
     def _scores_decide(self) -> bool:
-        """Curves fitted to each class's scores may prefer another class than the scores do: then these are not shown."""
+        """Curves fitted to each class may prefer another class than the scores do: then these are not shown."""
         return self.calibration not in ("sigmoid", "isotonic")
 
     @available_if(_scores_decide)  # type: ignore[untyped-decorator]
