@@ -6,6 +6,12 @@
     python -m benchmarks.figures threads      # two threads beside one
     python -m benchmarks.figures memory       # peak memory of a fit
 
+and the same of one-vs-one:
+
+    python -m benchmarks.figures predict-ovo  # voting and the DAG beside scikit-learn's, all rows and one row
+    python -m benchmarks.figures threads-ovo  # two threads beside one: the same bits, and the times
+    python -m benchmarks.figures memory-ovo   # peak memory of a fit on shuttle
+
 Sets and parameters by the protocol of ``multimargin.datasets``.
 """
 
@@ -13,25 +19,30 @@ from __future__ import annotations
 
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
 import warnings
+from functools import partial
+from typing import Any
 
 import click
+import numpy as np
 from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from benchmarks.measure import geometric_mean, interleaved, seconds_of
+from benchmarks.measure import geometric_mean, in_turn, interleaved, seconds_of
+from benchmarks.one_vs_one import Case
 from benchmarks.versus import SETS
 from multimargin import SVC, verify
-from multimargin.datasets import load_benchmark, parameters
+from multimargin.datasets import Benchmark, load_benchmark, parameters
 
 LARGE_C = {"vehicle": (11, -7), "page-blocks": (16, -7), "segment": (15, -4)}
 
 
-def machine_for(name: str, machine: str, **options: object) -> SVC:
+def machine_for(name: str, machine: str, **options: Any) -> SVC:
     C, gamma = parameters(name, machine)
     return SVC(multi_class=machine, C=C, gamma=gamma, **options)
 
@@ -41,6 +52,11 @@ def fit_seconds(clf: SVC | svm.SVC, name: str) -> float:
     begin = time.perf_counter()
     clf.fit(data.X, data.y)
     return time.perf_counter() - begin
+
+
+def held_out(data: Benchmark) -> np.ndarray:
+    """The test rows, or the training rows where there are none."""
+    return data.X if data.X_test is None else data.X_test
 
 
 @click.group()
@@ -102,7 +118,7 @@ def predict() -> None:
     C, gamma = parameters("letter", "ovo")
     ours = machine_for("letter", "ww").fit(data.X, data.y)
     peer = svm.SVC(C=C, gamma=gamma).fit(data.X, data.y)
-    rows = data.X_test[:5000]
+    rows = held_out(data)[:5000]
     times = interleaved(lambda: ours.predict(rows), lambda: peer.predict(rows), 3)
     print(
         f"{len(rows)} rows: ww {times.ours:.4f} s, scikit-learn one-vs-one {times.theirs:.3f} s: "
@@ -138,6 +154,14 @@ def memory(data: tuple[str, ...], machine: tuple[str, ...]) -> None:
             subprocess.run([sys.executable, "-m", "benchmarks.figures", "one-memory", name, choice], check=True)
 
 
+@main.command("memory-ovo")
+@click.option("--data", multiple=True, default=("shuttle",))
+@click.pass_context
+def memory_ovo(context: click.Context, data: tuple[str, ...]) -> None:
+    """The same of one-vs-one."""
+    context.invoke(memory, data=data, machine=("ovo",))
+
+
 @main.command("one-memory", hidden=True)
 @click.argument("name")
 @click.argument("machine")
@@ -148,6 +172,88 @@ def one_memory(name: str, machine: str) -> None:
     clf.fit(data.X, data.y)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"{name} {machine}: {(after - before) / 1024:.0f} MiB")
+
+
+@main.command("predict-ovo")
+@click.option("--data", multiple=True, default=("letter", "satimage", "ijcnn1"))
+@click.option("--rows", default=10_000, help="At most this many test rows.")
+def predict_ovo(data: tuple[str, ...], rows: int) -> None:
+    """Test rows (training rows where there are none) by votes, by the DAG and by scikit-learn; then one row."""
+    for name in data:
+        benchmark, case = load_benchmark(name), next(Case.of(name))
+        given: dict[str, Any] = {"C": case.C, "gamma": case.gamma}
+        fits = {
+            "votes": SVC(**given),
+            "dag": SVC(**given, multi_class="dag"),
+            "scikit-learn": svm.SVC(**given),
+        }
+        for clf in fits.values():
+            clf.fit(benchmark.X, benchmark.y)
+        points = held_out(benchmark)[:rows]
+        times = in_turn(_predictions(fits, points), 3)
+        faster = {who: times["scikit-learn"] / times[who] for who in ("votes", "dag")}
+        classes = {who: clf.predict(points) for who, clf in fits.items()}
+        differ = {who: int(np.sum(classes[who] != classes["scikit-learn"])) for who in ("votes", "dag")}
+        print(
+            f"{name}, {len(points)} rows, {len(fits['votes'].support_)} SVs: votes {times['votes']:.4f} s, dag "
+            f"{times['dag']:.4f} s, scikit-learn {times['scikit-learn']:.4f} s: {faster['votes']:.1f} and "
+            f"{faster['dag']:.1f} times faster; not as scikit-learn: votes {differ['votes']}, dag {differ['dag']}"
+        )
+        row = np.ascontiguousarray(points[:1])
+        model = fits["votes"]._model
+        one = in_turn({"model": partial(model.codes, row), **_predictions(fits, row)}, 3)
+        print(
+            f"{name}, one row: model {1e6 * one['model']:.1f} us, predict {1e6 * one['votes']:.1f} us, dag "
+            f"{1e6 * one['dag']:.1f} us, scikit-learn {1e6 * one['scikit-learn']:.1f} us: "
+            f"{one['scikit-learn'] / one['votes']:.1f} times faster",
+            flush=True,
+        )
+
+
+def _predictions(fits: dict[str, Any], points: np.ndarray) -> dict[str, Any]:
+    return {name: partial(clf.predict, points) for name, clf in fits.items()}
+
+
+@main.command("threads-ovo")
+@click.option("--data", multiple=True, default=("letter", "shuttle"))
+@click.option("--pairs", default=3)
+def threads_ovo(data: tuple[str, ...], pairs: int) -> None:
+    """Fits with one and two threads: every fitted number has the same bits; medians of some pairs of measurements."""
+    print(f"load {os.getloadavg()[0]:.2f}")
+    broken = 0
+    for name in data:
+        benchmark = load_benchmark(name)
+        clfs = {count: machine_for(name, "ovo") for count in (1, 2)}
+        times: dict[int, list[float]] = {1: [], 2: []}
+        for _ in range(pairs):
+            for count, clf in clfs.items():
+                with threadpool_limits(count):
+                    times[count].append(seconds_of(partial(clf.fit, benchmark.X, benchmark.y)))
+        one, two = (statistics.median(times[count]) for count in (1, 2))
+        different = differing_numbers(clfs[1], clfs[2])
+        broken += bool(different)
+        print(
+            f"{name}: one {one:.3f} s, two {two:.3f} s: {one / two:.2f} times; "
+            f"{'DIFFERENT: ' + ', '.join(different) if different else 'the same bits'}",
+            flush=True,
+        )
+    sys.exit(1 if broken else 0)
+
+
+def differing_numbers(one: SVC, two: SVC) -> list[str]:
+    """Return the names of fitted numbers of one-vs-one whose bits differ; times are no results."""
+    names = ("classes_", "support_", "support_vectors_", "n_support_", "dual_coef_", "intercept_", "n_iter_")
+    different = [name for name in names if _bits(getattr(one, name)) != _bits(getattr(two, name))]
+    for name in ("primal", "dual", "kkt_violation", "stop_reason", "n_iter"):
+        mine, other = ([getattr(part, name) for part in clf.certificate_.parts] for clf in (one, two))
+        if _bits(mine) != _bits(other):
+            different.append(f"certificate_.{name}")
+    return different
+
+
+def _bits(values: Any) -> tuple[Any, ...]:
+    array = np.ascontiguousarray(values)
+    return array.dtype.str, array.shape, array.tobytes()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +31,13 @@ def seconds_of(run: Callable[[], Any]) -> float:
             return passed / repeats
 
 
+def seconds_once(run: Callable[[], Any]) -> float:
+    """Return wall seconds of a single run."""
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
 @dataclass(frozen=True)
 class Pair:
     """Medians of two interleaved measurements."""
@@ -45,11 +52,19 @@ class Pair:
 
 def interleaved(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> Pair:
     """Measure both in turn, so that a noisy moment hits both."""
-    mine, other = [], []
+    times = in_turn({"ours": ours, "theirs": theirs}, rounds)
+    return Pair(times["ours"], times["theirs"])
+
+
+def in_turn(
+    runs: Mapping[str, Callable[[], Any]], rounds: int, measure: Callable[[Callable[[], Any]], float] = seconds_of
+) -> dict[str, float]:
+    """Measure all of them one after the other, some rounds of that; return the medians."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
-        mine.append(seconds_of(ours))
-        other.append(seconds_of(theirs))
-    return Pair(statistics.median(mine), statistics.median(other))
+        for name, run in runs.items():
+            times[name].append(measure(run))
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def surroundings() -> dict[str, Any]:

@@ -1,10 +1,14 @@
-"""All-in-one machines against scikit-learn's one-vs-one, in one run.
+"""Our fits against the peers', in one run.
 
     python -m benchmarks.versus all-in-one [--data NAME ...] [--machine NAME ...] [--rounds 3] [--out DIR]
+    python -m benchmarks.versus ovo [--data NAME ...] [--rounds 3] [--limit S] [--large] [--intelex] [--out DIR]
+    python -m benchmarks.versus ovo --small
 
-Interleaved wall times of our fit and of scikit-learn's SVC, each measurement repeated to at least 0.3 s, medians. Both
-train by the protocol of ``multimargin.datasets``: each machine with its own published (C, gamma). Beside the times:
-support vectors, the true KKT violation (``verify``), steps, and the time of K(X, SV) computed once by our own tiles.
+``ovo`` is one-vs-one on both sides: see ``benchmarks.one_vs_one``. ``all-in-one`` is every machine of ours against
+scikit-learn's one-vs-one: interleaved wall times of both fits, each measurement repeated to at least 0.3 s, medians.
+Both train by the protocol of ``multimargin.datasets``: each machine with its own published (C, gamma). Beside the
+times: support vectors, the true KKT violation (``verify``), steps, and the time of K(X, SV) computed once by our own
+tiles.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.measure import geometric_mean, interleaved, seconds_of, surroundings, write_report
+from benchmarks.one_vs_one import ovo
 from multimargin import SVC, verify
 from multimargin.datasets import load_benchmark, parameters
 from multimargin.kernels import KernelStore
@@ -100,6 +105,8 @@ def all_in_one(
     print(file=sys.stderr)
     write_report("all-in-one", out, render(rows), rows)
 
+
+main.add_command(ovo)
 
 if __name__ == "__main__":
     main()

@@ -29,7 +29,7 @@ def slow_data() -> tuple[np.ndarray, np.ndarray]:
 
 
 def slow(**params: Any) -> SVC:
-    return SVC(C=1e6, gamma=0.01, **params)
+    return SVC(**{"multi_class": "ww", "C": 1e6, "gamma": 0.01, **params})
 
 
 @contextmanager
@@ -178,8 +178,8 @@ def test_random_stops(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
 def test_stopped_fits_go_on() -> None:
     """Stopped again and again, a fit with warm_start ends where an undisturbed one does."""
     X, y = make_classification(400, 8, n_informative=5, n_classes=3, random_state=1)
-    whole = SVC(solver="s2do", tol=1e-6).fit(X, y)
-    clf = SVC(solver="s2do", tol=1e-6, warm_start=True, max_iter=100)
+    whole = SVC(multi_class="ww", solver="s2do", tol=1e-6).fit(X, y)
+    clf = SVC(multi_class="ww", solver="s2do", tol=1e-6, warm_start=True, max_iter=100)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for _ in range(200):

@@ -54,14 +54,17 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ),
     ({"max_iter": 1.0}, TypeError, r"max_iter=1.0 is not an integer"),
     ({"decision_function_shape": "ova"}, ValueError, r"decision_function_shape='ova' is not allowed"),
-    ({"decision_function_shape": "ovo"}, ValueError, r"use decision_function_shape='ovr'"),
+    (
+        {"decision_function_shape": "ovo", "multi_class": "ww"},
+        ValueError,
+        r"with multi_class='ww' does not exist: .*use decision_function_shape='ovr'",
+    ),
     (
         {"decision_function_shape": "ovo", "break_ties": True},
         ValueError,
         r"break_ties must be False when decision_function_shape is 'ovo'",
     ),
     ({"multi_class": "www"}, ValueError, r"multi_class='www' is not a machine; choose one of \['adm'"),
-    ({"multi_class": "ovo"}, ValueError, r"multi_class='ovo' is not available yet; choose one of"),
     ({"multi_class": 3}, ValueError, r"multi_class=3 is not a machine"),
     (
         {"bias": "free"},
@@ -81,7 +84,14 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
         r"solver='newton' is not allowed; choose one of 'auto', 'smo', 's2do'",
     ),
     (
-        {"solver": "semi-greedy", "kernel": "sigmoid"},
+        {"solver": "two-level"},
+        ValueError,
+        r"solver='two-level' does not apply to multi_class='ovo' with an exact bias.*'smo', or bias='none'",
+    ),
+    ({"solver": "s2do", "multi_class": "dag"}, ValueError, r"does not apply to multi_class='dag' with an exact bias"),
+    ({"solver": "s2do", "multi_class": "ovr"}, ValueError, r"does not apply to multi_class='ova' with an exact bias"),
+    (
+        {"solver": "semi-greedy", "kernel": "sigmoid", "bias": "none"},
         ValueError,
         r"needs a positive semi-definite kernel.*'s2do'",
     ),
@@ -163,13 +173,28 @@ def test_prediction_refuses_other_widths() -> None:
         clf.predict(X[:, :2])
 
 
-def test_warm_start_refuses_other_data() -> None:
-    clf = SVC(warm_start=True).fit(X, y)
-    with pytest.raises(ValueError, match=r"has 150 examples, 3 classes.*the data have 149, 3"):
+@pytest.mark.parametrize(
+    ("multi_class", "sentence"),
+    [
+        ("ww", r"has 150 examples, 3 classes.*the data have 149, 3"),
+        ("ovo", r"has pairs of \[100, 100, 100\] examples, the data have pairs of \[99, 99, 100\]; fit from nothing"),
+    ],
+)
+def test_warm_start_refuses_other_data(multi_class: str, sentence: str) -> None:
+    clf = SVC(multi_class=multi_class, warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match=sentence):
         clf.fit(X[1:], y[1:])
     with pytest.raises(ValueError, match=r"warm_start=True, but y has the classes \[1, 2, 3\]"):
         clf.fit(X, y + 1)
     assert clf.predict(X).max() == 2
+
+
+def test_warm_start_refuses_another_kind_of_machine() -> None:
+    for before, now in (("ovo", "ww"), ("ww", "dag")):
+        clf = SVC(multi_class=before, warm_start=True).fit(X, y).set_params(multi_class=now)
+        with pytest.raises(ValueError, match=rf"warm_start=True with multi_class='{now}'.*fit with warm_start=False"):
+            clf.fit(X, y)
+    assert SVC(warm_start=True).fit(X, y).set_params(multi_class="dag").fit(X, y).certificate_.optimal
 
 
 def test_probability_is_deprecated() -> None:
@@ -190,11 +215,11 @@ def test_hard_margin_needs_a_positive_kernel() -> None:
 def test_warning_names_the_unscaled_column() -> None:
     wide = X * np.array([1, 1, 1e5, 1])
     with pytest.warns(ConvergenceWarning, match=r"Likely cause: column 2 of X varies .*StandardScaler"):
-        SVC(max_iter=3, solver="s2do", kernel="linear").fit(wide, y)
+        SVC(multi_class="ww", max_iter=3, solver="s2do", kernel="linear").fit(wide, y)
     with pytest.warns(ConvergenceWarning, match=r"Likely cause: C=1e\+06 is large"):
-        SVC(max_iter=3, solver="s2do", C=1e6).fit(X, y)
+        SVC(multi_class="ww", max_iter=3, solver="s2do", C=1e6).fit(X, y)
     with pytest.warns(ConvergenceWarning, match=r"ended early \(max_iter\) after 3 steps at a KKT violation of"):
-        SVC(max_iter=3, solver="s2do").fit(X, y)
+        SVC(multi_class="ww", max_iter=3, solver="s2do").fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SVC().fit(X, y)

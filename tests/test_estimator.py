@@ -24,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from multimargin import MACHINES, SVC, verify
+from multimargin.schemes import SCHEMES
 
 
 class Gaussian:
@@ -36,21 +37,18 @@ class Gaussian:
         return "Gaussian()"
 
 
-ESTIMATORS = [SVC(multi_class=name) for name in MACHINES] + [
-    SVC(bias="regularized"),
-    SVC(loss="squared_hinge", multi_class="cs"),
-    SVC(kernel="linear", bias="regularized"),
-    SVC(kernel="laplacian", bias="regularized"),
-    SVC(solver="two-level"),
-    SVC(kernel=Gaussian(), bias="regularized"),
-    SVC(kernel="precomputed", bias="regularized"),
+KERNELS: list[Any] = ["linear", "rbf", "poly", "sigmoid", "laplacian", "precomputed", Gaussian()]
+ESTIMATORS = [
+    *(SVC(multi_class=name) for name in (*SCHEMES, *MACHINES)),
+    *(SVC(kernel=kernel) for kernel in KERNELS if kernel != "rbf"),
+    # a linear function without a bias cannot follow class weights
+    *(SVC(multi_class="ww", kernel=kernel, bias="regularized") for kernel in KERNELS),
+    *(SVC(multi_class=name, bias=bias) for name in ("ovo", "dag", "ww", "ova") for bias in ("none", "regularized")),
+    *(SVC(multi_class=name, bias="exact") for name in ("ww", "cs")),
+    *(SVC(multi_class=name, loss="squared_hinge") for name in ("ovo", "ova", "cs")),
+    SVC(multi_class="ww", solver="two-level"),
+    SVC(bias="regularized", solver="two-level"),
 ]
-
-
-def expected_failures(estimator: Any) -> dict[str, str]:
-    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed":
-        return {"check_estimators_nan_inf": "predict never reads, and so allows NaN in, the columns of other rows"}
-    return {}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +58,7 @@ def iris() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # some checks limit max_iter
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)  # type: ignore[untyped-decorator]
+@parametrize_with_checks(ESTIMATORS)  # type: ignore[untyped-decorator]
 def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
     """Weights are repetitions, to 1e-7."""
     check(estimator)
@@ -115,9 +113,13 @@ def test_two_classes_have_one_function(name: str, iris: tuple[np.ndarray, np.nda
 
 def test_linear_weights(iris: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = iris
-    clf = SVC(kernel="linear", bias="regularized").fit(X, y)
-    assert clf.coef_.shape == (3, 4)
-    np.testing.assert_allclose(clf.decision_function(X), X @ clf.coef_.T + clf.intercept_, atol=1e-9)
+    for clf in (SVC(multi_class="ww", bias="regularized"), SVC(decision_function_shape="ovo")):
+        clf.set_params(kernel="linear").fit(X, y)
+        assert clf.coef_.shape == (3, 4)
+        np.testing.assert_allclose(clf.decision_function(X), X @ clf.coef_.T + clf.intercept_, atol=1e-9)
+    binary = SVC(kernel="linear").fit(X[:100], y[:100])
+    assert binary.coef_.shape == (1, 4)
+    np.testing.assert_allclose(binary.decision_function(X), X @ binary.coef_[0] + binary.intercept_[0], atol=1e-9)
     with pytest.raises(AttributeError, match="only available when using a linear kernel"):
         _ = SVC().fit(X, y).coef_
 
@@ -205,7 +207,12 @@ def test_verify_needs_the_training_data(iris: tuple[np.ndarray, np.ndarray]) -> 
 
 def test_prediction_without_support_vectors() -> None:
     X, y = make_blobs(30, centers=3, random_state=0)
-    clf = SVC(max_iter=0, solver="s2do")
+    clf = SVC(multi_class="ww", max_iter=0, solver="s2do")
+    with pytest.warns(match="ended early"):
+        clf.fit(X, y)
+    assert len(clf.support_) == 0
+    np.testing.assert_array_equal(clf.decision_function(X), 0)
+    clf = SVC(max_iter=0, decision_function_shape="ovo")
     with pytest.warns(match="ended early"):
         clf.fit(X, y)
     assert len(clf.support_) == 0
@@ -224,7 +231,7 @@ def test_verbose_writes_plain_lines_to_a_file(
     monkeypatch.setattr("sys.stderr", stream)
     SVC(verbose=1).fit(*iris)
     line = stream.getvalue().splitlines()[-1]
-    assert line.startswith("ww ")
+    assert line.startswith("ovo ")
     for word in ("steps", "violation", "gap", "active", "support vectors"):
         assert word in line
     assert capsys.readouterr().out == ""

@@ -33,7 +33,7 @@ from multimargin.exact_bias import solve
 from multimargin.kernels import KernelSpec
 from multimargin.machines import FloatArray, IntArray
 from multimargin.problem import Bias, DualProblem, Loss
-from multimargin.solver import Precision, Solution, SolverChoice, SolverOptions, StopReason
+from multimargin.solver import Precision, SolverChoice, SolverOptions, StopReason, run_core
 from multimargin.solver import solve as solve_without_constraints
 
 TOL = 1e-7
@@ -41,12 +41,6 @@ ROUNDING = 1e-9
 FEW = settings(max_examples=5)
 seeds = st.integers(0, 10**6)
 SEVERAL = pytest.mark.parametrize("name", ["ww", "cs", "llw", "atm", "ova"])
-
-
-def sums_of(problem: DualProblem, solution: Solution) -> float:
-    """The largest |sum_i beta_ic| relative to sum |beta|."""
-    beta = coefficients(problem.machine, solution.state.amounts, problem.data.y, problem.n_classes)
-    return float(np.abs(beta.sum(axis=0)).max() / max(np.abs(beta).sum(), 1e-300))
 
 
 def assert_feasible(problem: DualProblem, amounts: FloatArray) -> None:
@@ -358,3 +352,18 @@ def test_the_other_solver_refuses_the_constraints() -> None:
     problem = make_problem(X, y, "ww", bias=Bias.EXACT, kernel=KernelSpec("linear"))
     with pytest.raises(ValueError, match=r"use exact_bias\.solve"):
         solve_without_constraints(problem, SolverOptions())
+
+
+@pytest.mark.parametrize("name", ["ww", "atm", "ova"])
+def test_known_scores_of_a_start_are_those_that_would_be_computed(name: str) -> None:
+    X, y = draw_data(4, 80, 3)
+    problem = make_problem(X, y, name, C=2.0)
+    half = run_core(problem, SolverOptions(max_iter=60), None, None).state
+    assert half.scores is not None
+    options = SolverOptions(max_iter=0)
+    known = run_core(problem, options, half, None)
+    computed = run_core(problem, options, replace(half, scores=None), None)
+    assert known.report.violation == pytest.approx(computed.report.violation, abs=1e-12)
+    assert known.report.primal == pytest.approx(computed.report.primal, rel=1e-12)
+    with pytest.raises(ValueError, match="one row per example and one column per class"):
+        run_core(problem, options, replace(half, scores=half.scores[:, :2]), None)

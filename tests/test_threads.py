@@ -26,7 +26,7 @@ def dual_coef(X: np.ndarray, y: np.ndarray, machine: str = "ww") -> np.ndarray:
     return coefficients
 
 
-@pytest.mark.parametrize("machine", ["ww", "cs", "ova"])
+@pytest.mark.parametrize("machine", ["ovo", "dag", "ww", "cs", "ova"])
 def test_bit_identical_for_any_number_of_threads(
     data: tuple[np.ndarray, np.ndarray], machine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -35,6 +35,7 @@ def test_bit_identical_for_any_number_of_threads(
     for threads in (1, 2, 3, 7):
         monkeypatch.setattr("multimargin.fitting.n_threads", lambda n=threads: n)
         monkeypatch.setattr("multimargin.model.n_threads", lambda n=threads: n)
+        monkeypatch.setattr("multimargin.pair_model.n_threads", lambda n=threads: n)
         clf = SVC(multi_class=machine, C=2).fit(X, y)
         results.append((clf.dual_coef_, clf.decision_function(X), clf.certificate_.dual))
     for other in results[1:]:
@@ -62,9 +63,9 @@ def test_joblib_is_obeyed(data: tuple[np.ndarray, np.ndarray]) -> None:
 
 
 def test_concurrent_fits(data: tuple[np.ndarray, np.ndarray]) -> None:
-    expected = {name: dual_coef(*data, name) for name in ("ww", "cs")}
+    expected = {name: dual_coef(*data, name) for name in ("ww", "cs", "ovo")}
     with ThreadPoolExecutor(4) as pool:
-        names = ["ww", "cs"] * 3
+        names = ["ww", "cs", "ovo"] * 3
         for name, result in zip(names, pool.map(lambda n: dual_coef(*data, n), names), strict=True):
             np.testing.assert_array_equal(result, expected[name])
 
@@ -82,7 +83,7 @@ def test_cache_budget(data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data
     assert cache_bytes("auto") <= max(64_000_000, available_bytes())
     assert cache_bytes(1.5) == 1_500_000
-    small, large = (SVC(cache_size=size, solver="s2do").fit(X, y) for size in (0.01, 200))
+    small, large = (SVC(multi_class="ww", cache_size=size, solver="s2do").fit(X, y) for size in (0.01, 200))
     np.testing.assert_array_equal(small.dual_coef_, large.dual_coef_)
     assert small.certificate_.kernel_rows > large.certificate_.kernel_rows
     assert large.certificate_.cache_hits > small.certificate_.cache_hits

@@ -8,6 +8,9 @@ namespace multimargin {
 
 namespace {
 
+// With fewer kernel values in all problems together, a second thread takes longer to start than it helps.
+constexpr double entries_worth_threads = 300'000;
+
 class Batch {
   public:
     Batch(std::deque<BinaryTask>& tasks, const Options& options, Watcher* watcher)
@@ -23,7 +26,8 @@ class Batch {
         std::iota(order.begin(), order.end(), Index{0});
         std::stable_sort(order.begin(), order.end(), [this](Index a, Index b) { return work(a) > work(b); });
         const auto small = std::find_if(order.begin(), order.end(), [this](Index t) { return is_small(t); });
-        for (auto t = order.begin(); t != small; ++t) solve(*t, options_, team_);
+        BinaryMemory memory;
+        for (auto t = order.begin(); t != small; ++t) solve(*t, options_, team_, memory);
         run_small({small, order.end()});
         return monitor_.stopped() ? monitor_.reason() : StopReason::converged;
     }
@@ -35,17 +39,32 @@ class Batch {
 
     void run_small(std::vector<Index> order) {
         Options options = options_;
-        options.cache_bytes /= static_cast<double>(team_.n_threads());
+        double entries = 0.0;
+        for (const Index t : order) entries += static_cast<double>(work(t) * work(t));
+        ThreadTeam alone(1);
+        ThreadTeam& team = entries < entries_worth_threads ? alone : team_;
+        options.cache_bytes /= static_cast<double>(team.n_threads());
         const auto one = [&](Index i) {
-            ThreadTeam alone(1);
-            solve(order[unsigned_index(i)], options, alone);
+            ThreadTeam just_this(1);
+            BinaryMemory memory = take_memory();
+            solve(order[unsigned_index(i)], options, just_this, memory);
+            const std::lock_guard lock(mutex_);
+            spare_.push_back(std::move(memory));
         };
-        team_.run(static_cast<Index>(order.size()), one, [this] { monitor_.poll(); });
+        team.run(static_cast<Index>(order.size()), one, [this] { monitor_.poll(); });
     }
 
-    void solve(Index t, const Options& options, ThreadTeam& team) {
+    BinaryMemory take_memory() {
+        const std::lock_guard lock(mutex_);
+        if (spare_.empty()) return {};
+        BinaryMemory memory = std::move(spare_.back());
+        spare_.pop_back();
+        return memory;
+    }
+
+    void solve(Index t, const Options& options, ThreadTeam& team, BinaryMemory& memory) {
         BinaryTask& task = tasks_[unsigned_index(t)];
-        task.report = solve_binary(task.problem, task.state, options, monitor_, team);
+        task.report = solve_binary(task.problem, task.state, options, monitor_, team, memory);
         const std::lock_guard lock(mutex_);
         task.finished = true;
         progress_.iteration += task.report.iterations;
@@ -65,6 +84,7 @@ class Batch {
     Monitor monitor_;
     std::mutex mutex_;
     Progress progress_;
+    std::vector<BinaryMemory> spare_;  // of tasks that are done
 };
 
 }  // namespace

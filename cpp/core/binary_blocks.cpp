@@ -22,8 +22,14 @@ constexpr double cost_worth_keeping = 64;
 
 template <class T>
 BinaryBlocks<T>::BinaryBlocks(const BinaryProblem& problem, BinaryState& state, const Options& options,
-                              Monitor& monitor, Tally& tally, ThreadTeam& team)
-    : problem_(problem), state_(state), options_(options), monitor_(monitor), tally_(tally), team_(team) {}
+                              Monitor& monitor, Tally& tally, ThreadTeam& team, BinaryMemory& memory)
+    : problem_(problem),
+      state_(state),
+      options_(options),
+      monitor_(monitor),
+      tally_(tally),
+      team_(team),
+      memory_(memory) {}
 
 template <class T>
 bool BinaryBlocks<T>::is_free(Index e) const {
@@ -106,6 +112,7 @@ Outcome BinaryBlocks<T>::round(double target, Index limit) {
         ++tally_.phases.blocks;
         const Outcome outcome = solve_block(std::max(0.5 * target, block_share * interval.violation()), limit);
         if (outcome != Outcome::satisfied) return outcome;
+        if (gain_of_block(interval.lowest_up) <= 0.0) return Outcome::stuck;  // else it would go round in circles
     }
 }
 
@@ -191,7 +198,7 @@ Outcome BinaryBlocks<T>::solve_block(double target, Index limit) {
     }
     Stopwatch watch;
     descent_.load(problem_, examples, state_.amounts, state_.scores);
-    SlotRows<T> block_rows(problem_.source(), rows, options_.cache_bytes, tally_.cache);
+    SlotRows<T> block_rows(problem_.source(), rows, options_.cache_bytes, tally_.cache, memory_.of<T>());
     const Index allowed = limit < 0 ? std::numeric_limits<Index>::max() : std::max<Index>(0, limit - counted_);
     const Index chunk = steps_per_example * descent_.size();
     Outcome outcome = descent_.run(block_rows, target, std::min(chunk, allowed), monitor_);
@@ -201,9 +208,11 @@ Outcome BinaryBlocks<T>::solve_block(double target, Index limit) {
     if (outcome == Outcome::out_of_steps && chunk <= allowed) outcome = Outcome::satisfied;
     if (descent_.steps() == 0 && outcome == Outcome::satisfied) outcome = Outcome::stuck;
     Coefficients changes(1);
+    block_changes_.assign(block_.size(), 0.0);
     for (std::size_t b = 0; b < block_.size(); ++b) {
         double& a = state_.amounts[unsigned_index(examples[b])];
         const double change = problem_.sign(examples[b]) * (descent_.amount(static_cast<Index>(b)) - a);
+        block_changes_[b] = change;
         if (change == 0.0) continue;
         a = descent_.amount(static_cast<Index>(b));
         scores_[unsigned_index(block_[b])] += problem_.ridge(examples[b]) * change;
@@ -213,6 +222,18 @@ Outcome BinaryBlocks<T>::solve_block(double target, Index limit) {
     const Index ld = columns_->n_panels() * simd::panel_width;
     if (!add_scores(*columns_, changes, scores_.data(), ld, team_, &monitor_, extras)) return Outcome::stopped;
     return outcome;
+}
+
+// What the block has added to the dual: -1/2 sum (E before + E after) change, exact for a quadratic. The changes sum to
+// zero up to rounding, which `offset` keeps small.
+template <class T>
+double BinaryBlocks<T>::gain_of_block(double offset) const {
+    double gain = 0.0;
+    for (std::size_t b = 0; b < block_.size(); ++b) {
+        const double before = state_.scores[unsigned_index(active_[unsigned_index(block_[b])])];
+        gain -= 0.5 * (before + scores_[unsigned_index(block_[b])] - 2.0 * offset) * block_changes_[b];
+    }
+    return gain;
 }
 
 // Brings the scores of the resting examples up to date with what the round has changed.

@@ -16,7 +16,7 @@ template <class T>
 class BinaryBlocks {
   public:
     BinaryBlocks(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor,
-                 Tally& tally, ThreadTeam& team);
+                 Tally& tally, ThreadTeam& team, BinaryMemory& memory);
 
     Outcome run(double target, Index limit);
     // The state is always current; after an exact look the rounds start from it.
@@ -31,6 +31,7 @@ class BinaryBlocks {
 
     Outcome round(double target, Index limit);
     Outcome solve_block(double target, Index limit);
+    double gain_of_block(double offset) const;
     bool finish_round(std::span<const double> before);
     BinaryInterval active_interval() const;
     void choose_active(const BinaryInterval& interval);
@@ -47,9 +48,11 @@ class BinaryBlocks {
     Monitor& monitor_;
     Tally& tally_;
     ThreadTeam& team_;
+    BinaryMemory& memory_;
     std::vector<Index> active_;              // examples, ascending
     std::vector<char> in_block_;             // by position among the active
     std::vector<Index> block_, last_block_;  // positions among the active
+    std::vector<double> block_changes_;      // of beta, by the last block
     AlignedVector<double> scores_;           // of the active
     std::unique_ptr<KernelColumns<T>> columns_;
     RawArray<T> kept_rows_;

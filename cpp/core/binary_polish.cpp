@@ -10,7 +10,7 @@ namespace multimargin {
 namespace {
 
 // Faces solved at most, each with fewer variables than the one before.
-constexpr int most_faces = 20;
+constexpr int most_faces = 50;
 constexpr double pivot_floor = 1e-12;
 
 class Face {
@@ -37,24 +37,27 @@ class Face {
         std::iota(present_.begin(), present_.end(), Index{0});
     }
 
-    // One step towards the optimum of the face. True when a variable stopped it, so that a smaller face is left.
-    bool step(Monitor& monitor) {
-        const std::size_t n = present_.size();
-        if (n < 2) return false;
-        UpdatableCholesky factor;
-        factor.begin(static_cast<Index>(n));
+    // The factor of the kernel among all variables of the face; false when the monitor stopped it.
+    bool factorize(Monitor& monitor) {
+        factor_.begin(size());
         double largest = 0.0;
-        for (std::size_t k = 0; k < n; ++k) {
-            double* column = factor.column_of_matrix(static_cast<Index>(k));
-            for (std::size_t i = k; i < n; ++i) column[i] = entry(present_[i], present_[k]);
+        for (Index k = 0; k < size(); ++k) {
+            double* column = factor_.column_of_matrix(k);
+            for (Index i = k; i < size(); ++i) column[i] = entry(i, k);
             largest = std::max(largest, column[k]);
         }
-        if (!factor.factorize(pivot_floor * largest, [&] { return monitor.poll(); })) return false;
+        return factor_.factorize(pivot_floor * largest, [&] { return monitor.poll(); });
+    }
+
+    // One step towards the optimum of the face. True when a variable stopped it, so that a smaller face is left.
+    bool step() {
+        const std::size_t n = present_.size();
+        if (n < 2) return false;
         // K d + b 1 = -E, 1'd = 0
         std::vector<double> ones(n, 1.0), scores(n);
         for (std::size_t k = 0; k < n; ++k) scores[k] = scores_[unsigned_index(present_[k])];
-        factor.solve(ones);
-        factor.solve(scores);
+        factor_.solve(ones);
+        factor_.solve(scores);
         const double b =
             -std::accumulate(scores.begin(), scores.end(), 0.0) / std::accumulate(ones.begin(), ones.end(), 0.0);
         std::vector<double> change(n);
@@ -70,12 +73,21 @@ class Face {
         return a > 0.0 && a < problem_.cap(e);
     }
 
+    // As far as the dual rises and the box allows. A nearly singular face gives directions that are all rounding; what
+    // does not rise is not taken.
     bool move(std::vector<double>& change) {
         const double excess = std::accumulate(change.begin(), change.end(), 0.0) / static_cast<double>(change.size());
-        double share = 1.0;
+        for (double& each : change) each -= excess;  // rounding: the equality holds exactly
+        const std::vector<double> effect = times_kernel(change);
+        double slope = 0.0, curvature = 0.0;
+        for (std::size_t k = 0; k < change.size(); ++k) {
+            slope -= change[k] * scores_[unsigned_index(present_[k])];
+            curvature += change[k] * effect[unsigned_index(present_[k])];
+        }
+        if (!(slope > 0.0) || !(curvature < infinity)) return false;
+        double share = slope < curvature ? slope / curvature : 1.0;
         std::size_t stopped_by = change.size();
         for (std::size_t k = 0; k < change.size(); ++k) {
-            change[k] -= excess;  // rounding: the equality holds exactly
             const Index e = examples_[unsigned_index(present_[k])];
             const double a = state_.amounts[unsigned_index(e)], up = problem_.sign(e) * change[k];
             const double room = up > 0.0 ? problem_.cap(e) - a : a;
@@ -84,20 +96,31 @@ class Face {
                 stopped_by = k;
             }
         }
-        apply(change, share, stopped_by);
+        apply(change, effect, share, stopped_by);
         if (stopped_by == change.size()) return false;
         present_.erase(present_.begin() + static_cast<Index>(stopped_by));
+        factor_.remove(static_cast<Index>(stopped_by));
         return true;
     }
 
-    void apply(const std::vector<double>& change, double share, std::size_t stopped_by) {
+    // K d over all variables of the face, those that have left it too.
+    std::vector<double> times_kernel(const std::vector<double>& change) const {
+        std::vector<double> effect(examples_.size(), 0.0);
+        for (std::size_t k = 0; k < change.size(); ++k) {
+            for (Index i = 0; i < size(); ++i) effect[unsigned_index(i)] += change[k] * entry(present_[k], i);
+        }
+        return effect;
+    }
+
+    void apply(const std::vector<double>& change, const std::vector<double>& effect, double share,
+               std::size_t stopped_by) {
         for (std::size_t k = 0; k < change.size(); ++k) {
             const Index e = examples_[unsigned_index(present_[k])];
-            const double moved = share * change[k], up = problem_.sign(e) * moved;
+            const double up = problem_.sign(e) * share * change[k];
             double& a = state_.amounts[unsigned_index(e)];
             a = k == stopped_by ? (up > 0.0 ? problem_.cap(e) : 0.0) : std::clamp(a + up, 0.0, problem_.cap(e));
-            for (Index i = 0; i < size(); ++i) scores_[unsigned_index(i)] += moved * entry(present_[k], i);
         }
+        for (std::size_t i = 0; i < scores_.size(); ++i) scores_[i] += share * effect[i];
     }
 
     const BinaryProblem& problem_;
@@ -105,6 +128,7 @@ class Face {
     std::vector<Index> examples_, present_;
     AlignedVector<double> kernel_;
     std::vector<double> scores_;
+    UpdatableCholesky factor_;
     Index ld_ = 0;
 };
 
@@ -114,9 +138,16 @@ bool polish(const BinaryProblem& problem, BinaryState& state, Monitor& monitor) 
     Face face(problem, state);
     if (!face.is_worth_it()) return false;
     face.compute_kernel();
-    for (int i = 0; i < most_faces && face.step(monitor); ++i) {
+    if (!face.factorize(monitor)) return false;
+    for (int i = 0; i < most_faces && face.step(); ++i) {
     }
     return true;
+}
+
+double polish_cost(double n_free, double n, double kernel_cost) {
+    constexpr double overhead = 20.0;  // of a kernel value
+    // A step passes twice over n examples, with twice as many numbers in a vector as the factor has.
+    return 2.0 * (n_free * n_free * n_free / 3.0 + n_free * n_free * (kernel_cost + overhead)) / (4.0 * n);
 }
 
 }  // namespace multimargin

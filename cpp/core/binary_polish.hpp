@@ -13,4 +13,7 @@ inline constexpr Index polish_most_free = 512;
 // the free variables; afterwards they are not. False when there was nothing to move.
 bool polish(const BinaryProblem& problem, BinaryState& state, Monitor& monitor);
 
+// What polishing so many free variables costs, in steps on a pair of variables of a problem with n examples.
+double polish_cost(double n_free, double n, double kernel_cost);
+
 }  // namespace multimargin

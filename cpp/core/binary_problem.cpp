@@ -1,6 +1,7 @@
 #include "binary_problem.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "scores.hpp"
@@ -60,6 +61,8 @@ BinarySummary summarize(const BinaryProblem& problem, const BinaryState& state) 
     }
     summary.dual = linear - 0.5 * norm - 0.5 * ridge;
     summary.primal = 0.5 * norm + charge;
+    // Comparisons pass over scores that are not numbers (kernel values that overflow); such a point is no solution.
+    if (!std::isfinite(summary.dual)) summary.violation = infinity;
     return summary;
 }
 

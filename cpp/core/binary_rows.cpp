@@ -6,12 +6,13 @@ namespace multimargin {
 
 template <class T>
 SlotRows<T>::SlotRows(const KernelSource& source, std::span<const Index> rows, double budget_bytes,
-                      CacheCounters& counters)
+                      CacheCounters& counters, RowMemory<T>& memory)
     : source_rows_(rows),
       columns_(source.columns<T>(rows)),
       counters_(counters),
       width_(columns_->n_panels() * simd::panel_width),
-      slot_of_(rows.size(), -1) {
+      slot_of_(rows.size(), -1),
+      chunks_(memory) {
     const double fitting = budget_bytes / static_cast<double>(width_ * static_cast<Index>(sizeof(T)));
     const double n = static_cast<double>(rows.size());
     capacity_ = std::max<Index>(2, static_cast<Index>(std::min(fitting, n)));
@@ -21,8 +22,9 @@ template <class T>
 Index SlotRows<T>::slot_for(Index example) {
     if (used_ < capacity_) {
         if (used_ % chunk_rows == 0) {
-            chunks_.emplace_back();
-            chunks_.back().reserve(unsigned_index(std::min(chunk_rows, capacity_ - used_) * width_));
+            const std::size_t chunk = unsigned_index(used_ / chunk_rows);
+            if (chunk == chunks_.size()) chunks_.emplace_back();
+            chunks_[chunk].reserve(unsigned_index(std::min(chunk_rows, capacity_ - used_) * width_));
         }
         example_in_.push_back(example);
         last_use_.push_back(0);

@@ -23,12 +23,31 @@ class MatrixRows {
     Index ld_;
 };
 
+// Memory for rows that goes from one problem to the next: the first touch of new memory costs as much as a row.
+template <class T>
+using RowMemory = std::vector<RawArray<T>>;
+
+struct BinaryMemory {
+    RowMemory<float> f32;
+    RowMemory<double> f64;
+
+    template <class T>
+    RowMemory<T>& of() {
+        if constexpr (std::is_same_v<T, float>) {
+            return f32;
+        } else {
+            return f64;
+        }
+    }
+};
+
 // Rows over the columns of one problem. Looked up by position, without a hash: a step takes less time than that would.
 template <class T>
 class SlotRows {
   public:
     // Holds at least two rows, whatever the budget.
-    SlotRows(const KernelSource& source, std::span<const Index> rows, double budget_bytes, CacheCounters& counters);
+    SlotRows(const KernelSource& source, std::span<const Index> rows, double budget_bytes, CacheCounters& counters,
+             RowMemory<T>& memory);
 
     // k(example, all examples); valid until two other rows were asked for.
     const T* row(Index example);
@@ -49,7 +68,7 @@ class SlotRows {
     std::vector<int> slot_of_;           // by example; -1 when it is not here
     std::vector<Index> example_in_;      // by slot
     std::vector<std::size_t> last_use_;  // by slot
-    std::vector<RawArray<T>> chunks_;
+    RowMemory<T>& chunks_;
 };
 
 }  // namespace multimargin

@@ -1,6 +1,7 @@
 #include "binary_solve.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "binary_blocks.hpp"
@@ -17,6 +18,8 @@ constexpr double aim = 0.9;
 constexpr int patience = 5;
 // Scores in float32 cannot tell smaller violations than this from rounding.
 constexpr double float32_tol = 5e-5;
+// What a stretch of so many steps must add to the dual, as a share of it, to count as going on.
+constexpr double least_gain = 1e-13;
 // Pairs of variables between two looks at the exact scores, per example: so long the rounding of the scores adds up.
 constexpr Index steps_per_example = 100;
 
@@ -26,26 +29,39 @@ enum class Reached { yes, imprecise, stalled, out_of_steps, stopped };
 template <class T>
 class OneLevel {
   public:
-    OneLevel(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor, Tally& tally)
+    OneLevel(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor, Tally& tally,
+             BinaryMemory& memory)
         : problem_(problem),
           state_(state),
           monitor_(monitor),
           tally_(tally),
           all_(unsigned_index(problem.size())),
-          rows_(problem.source(), problem.rows(), options.cache_bytes, tally.cache) {
+          rows_(problem.source(), problem.rows(), options.cache_bytes, tally.cache, memory.of<T>()),
+          may_polish_(options.solver == SolverKind::two_level) {
         std::iota(all_.begin(), all_.end(), Index{0});
         reload();
     }
 
+    // Pairs of variables; where they take long, the free variables are solved for at once, when the pairs have cost
+    // as much as that will.
     Outcome run(double target, Index limit) {
-        const Index allowed = limit < 0 ? std::numeric_limits<Index>::max() : std::max<Index>(0, limit - counted_);
         const Index chunk = steps_per_example * problem_.size() + 1000;
-        const Index before = descent_.steps();
-        const Outcome outcome = descent_.run(rows_, target, before + std::min(chunk, allowed), monitor_);
-        counted_ += descent_.steps() - before;
-        tally_.iterations += descent_.steps() - before;
-        tally_.violation = descent_.violation();
-        return outcome == Outcome::out_of_steps && chunk <= allowed ? Outcome::near : outcome;
+        Index left = limit < 0 ? std::numeric_limits<Index>::max() : std::max<Index>(0, limit - counted_);
+        for (Index since_look = 0; since_look < chunk;) {
+            const Index stretch = std::min({left, chunk - since_look, steps_until_polish()});
+            const Index before = descent_.steps();
+            const Outcome outcome = descent_.run(rows_, target, before + stretch, monitor_);
+            const Index done = descent_.steps() - before;
+            counted_ += done;
+            since_look += done;
+            since_polish_ += done;
+            left -= done;
+            tally_.iterations += done;
+            tally_.violation = descent_.violation();
+            if (outcome != Outcome::out_of_steps || left == 0) return outcome;
+            if (steps_until_polish() == 0 && !solve_free()) return Outcome::stopped;
+        }
+        return Outcome::near;
     }
 
     void scatter() {
@@ -58,6 +74,35 @@ class OneLevel {
     void reload() { descent_.load(problem_, all_, state_.amounts, state_.scores); }
 
   private:
+    Index steps_until_polish() const {
+        Index n_free = 0;
+        for (Index e = 0; e < problem_.size(); ++e) {
+            n_free += descent_.amount(e) > 0.0 && descent_.amount(e) < problem_.cap(e) ? 1 : 0;
+        }
+        if (!may_polish_ || n_free > polish_most_free) return std::max<Index>(least_stretch, problem_.size());
+        const double cost =
+            polish_cost(static_cast<double>(n_free), static_cast<double>(problem_.size()), problem_.source().cost());
+        return std::max<Index>(0, std::max(least_stretch, static_cast<Index>(cost)) - since_polish_);
+    }
+
+    bool solve_free() {
+        scatter();
+        const std::vector<double> before = state_.amounts;
+        polish(problem_, state_, monitor_);
+        if (monitor_.stopped()) return false;
+        for (Index e = 0; e < problem_.size(); ++e) {
+            const double change = state_.amounts[unsigned_index(e)] - before[unsigned_index(e)];
+            if (change == 0.0) continue;
+            add_row(problem_.sign(e) * change, rows_.row(e), state_.scores.data(), problem_.size());
+            state_.scores[unsigned_index(e)] += problem_.ridge(e) * problem_.sign(e) * change;
+        }
+        reload();
+        since_polish_ = 0;
+        return true;
+    }
+
+    static constexpr Index least_stretch = 200;
+
     const BinaryProblem& problem_;
     BinaryState& state_;
     Monitor& monitor_;
@@ -65,18 +110,20 @@ class OneLevel {
     std::vector<Index> all_;
     SlotRows<T> rows_;
     BinaryDescent<T> descent_;
-    Index counted_ = 0;
+    bool may_polish_;
+    Index counted_ = 0, since_polish_ = 0;
 };
 
 class BinarySolve {
   public:
     BinarySolve(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor,
-                ThreadTeam& team)
-        : problem_(problem), state_(state), options_(options), monitor_(monitor), team_(team) {}
+                ThreadTeam& team, BinaryMemory& memory)
+        : problem_(problem), state_(state), options_(options), monitor_(monitor), team_(team), memory_(memory) {}
 
     BinaryReport run() {
         const double begin = monitor_.seconds();
         make_feasible(problem_, state_);
+        state_.scores_current = false;  // whatever an earlier solve has said
         const StopReason reason = start() ? iterate() : monitor_.reason();
         if (reason == StopReason::max_iter) look_at_all();
         BinaryReport report = describe(reason);
@@ -116,10 +163,10 @@ class BinarySolve {
     template <class T>
     Reached by_method() {
         if (problem_.size() <= binary_one_level_max) {
-            OneLevel<T> method(problem_, state_, options_, monitor_, tally_);
+            OneLevel<T> method(problem_, state_, options_, monitor_, tally_, memory_);
             return reach(method);
         }
-        BinaryBlocks<T> method(problem_, state_, options_, monitor_, tally_, team_);
+        BinaryBlocks<T> method(problem_, state_, options_, monitor_, tally_, team_, memory_);
         return reach(method);
     }
 
@@ -139,7 +186,7 @@ class BinarySolve {
                 break;
             }
             if (summary_.violation <= target) break;
-            OneLevel<double> pairs(problem_, state_, options_, monitor_, tally_);
+            OneLevel<double> pairs(problem_, state_, options_, monitor_, tally_, memory_);
             const Outcome outcome = pairs.run(target, options_.extra_steps);
             pairs.scatter();
             if (outcome == Outcome::stopped || !look_at_all()) return Reached::stopped;
@@ -150,7 +197,7 @@ class BinarySolve {
     // Descends until the exact look confirms tol.
     template <class Method>
     Reached reach(Method& method) {
-        double best_seen = infinity;
+        double best_seen = infinity, best_dual = -infinity;
         int disappointments = 0;
         while (true) {
             const Outcome outcome = method.run(aim * options_.tol, options_.max_iter);
@@ -163,12 +210,26 @@ class BinarySolve {
             const bool may_change = !float64_rows_ && options_.precision == Precision::automatic;
             if (may_change && float32_too_coarse(problem_, state_, options_.tol)) return Reached::imprecise;
             method.reload();
-            if (outcome == Outcome::near) continue;
+            // Steps that gain nothing go round in circles: the rounding of the scores is larger than tol.
+            const double dual = balanced_dual();
+            const bool gained = dual > best_dual + least_gain * std::abs(best_dual);
+            best_dual = std::max(best_dual, dual);
+            if (outcome == Outcome::near && gained) {
+                disappointments = 0;
+                continue;
+            }
             if (may_change) return Reached::imprecise;
             disappointments = summary_.violation < 0.5 * best_seen ? 0 : disappointments + 1;
             best_seen = std::min(best_seen, summary_.violation);
             if (disappointments > patience) return Reached::stalled;
         }
+    }
+
+    // The dual without what rounding has added to sum y a: millions of steps would hide their gain behind that.
+    double balanced_dual() const {
+        double sum = 0.0;
+        for (Index e = 0; e < problem_.size(); ++e) sum += problem_.sign(e) * state_.amounts[unsigned_index(e)];
+        return summary_.dual - summary_.bias * sum;
     }
 
     // The scores anew in float64, where they can matter: see may_matter.
@@ -256,6 +317,7 @@ class BinarySolve {
     const Options& options_;
     Monitor& monitor_;
     ThreadTeam& team_;
+    BinaryMemory& memory_;
     Tally tally_;
     BinarySummary summary_;
     bool float64_rows_ = false;
@@ -264,8 +326,8 @@ class BinarySolve {
 }  // namespace
 
 BinaryReport solve_binary(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor,
-                          ThreadTeam& team) {
-    return BinarySolve(problem, state, options, monitor, team).run();
+                          ThreadTeam& team, BinaryMemory& memory) {
+    return BinarySolve(problem, state, options, monitor, team, memory).run();
 }
 
 }  // namespace multimargin

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "binary_problem.hpp"
+#include "binary_rows.hpp"
 #include "solve.hpp"
 #include "tally.hpp"
 
@@ -17,6 +18,6 @@ inline constexpr Index binary_one_level_max = 4096;
 // Starts from the state (made feasible first) and leaves the solution in it. Other threads than the monitor's own may
 // call this, each with its own problem and team.
 BinaryReport solve_binary(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor,
-                          ThreadTeam& team);
+                          ThreadTeam& team, BinaryMemory& memory);
 
 }  // namespace multimargin

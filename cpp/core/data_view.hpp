@@ -21,6 +21,8 @@ class DenseView {
         return f32_ != nullptr ? static_cast<double>(f32_[i * columns_ + k]) : f64_[i * columns_ + k];
     }
     bool is_float32() const { return f32_ != nullptr; }
+    const float* row_f32(Index i) const { return f32_ + i * columns_; }
+    const double* row_f64(Index i) const { return f64_ + i * columns_; }
 
   private:
     const float* f32_ = nullptr;

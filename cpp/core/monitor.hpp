@@ -65,7 +65,7 @@ class Monitor {
         last_ = now;
         Progress progress = describe_ ? describe_() : Progress{};
         progress.seconds = now;
-        switch (watcher_->watch(progress, synchronize_)) {
+        switch (ask(progress)) {
             case Verdict::go_on: return false;
             case Verdict::interrupted: return stop(StopReason::interrupted);
             case Verdict::callback: return stop(StopReason::callback);
@@ -75,6 +75,15 @@ class Monitor {
 
   private:
     static constexpr double interval = 0.05;
+
+    Verdict ask(const Progress& progress) {
+        try {
+            return watcher_->watch(progress, synchronize_);
+        } catch (...) {
+            stop(StopReason::interrupted);  // so that other threads end too
+            throw;
+        }
+    }
 
     bool stop(StopReason reason) {
         reason_ = reason;

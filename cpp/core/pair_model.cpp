@@ -14,6 +14,9 @@ constexpr Index few_points = 16;
 // Points that walk the DAG together: many, so that there are some at every node, but work for every thread.
 constexpr Index least_walk = 512, largest_walk = 4096;
 
+double dot_of(const float* x, const float* y, Index n) { return simd::best_table().dot_f32(x, y, n); }
+double dot_of(const double* x, const double* y, Index n) { return simd::best_table().dot(x, y, n); }
+
 Index count_points(const DataView& points) {
     return std::visit([](const auto& view) { return view.rows(); }, points);
 }
@@ -67,26 +70,27 @@ PairModel::PairModel(const KernelSource& support_vectors, std::vector<Index> n_s
         }
     }
     single_ = source_.accurate_in_float32();
-    columns_ = source_.columns_f64(rows);
-    coef_.assign(dual_coef.begin(), dual_coef.end());
+    few_f64_ = {source_.columns_f64(rows), {dual_coef.begin(), dual_coef.end()}};
+    if (single_) few_f32_ = {source_.columns_f32(rows), {dual_coef.begin(), dual_coef.end()}};
 }
 
 // One row of kernel values serves all pairs: a dot product for every class and every other class.
-void PairModel::few_scores(const DataView& points, double* scores) const {
-    const Index n = columns_->size(), ld = columns_->n_panels() * simd::panel_width, n_points = count_points(points);
-    const auto rows = columns_->prepare_points(points);
-    const auto& dot = simd::best_table().dot;
-    AlignedVector<double> values(unsigned_index(n_points * ld));
-    for (Index panel = 0; panel < columns_->n_panels(); ++panel) {
-        columns_->fill_panel(*rows, 0, n_points, panel, values.data() + panel * simd::panel_width, ld);
+template <class T>
+void PairModel::few_scores(const FewPoints<T>& few, const DataView& points, double* scores) const {
+    const KernelColumns<T>& support = *few.columns;
+    const Index n = support.size(), ld = support.n_panels() * simd::panel_width, n_points = count_points(points);
+    const auto rows = support.prepare_points(points);
+    AlignedVector<T> values(unsigned_index(n_points * ld));
+    for (Index panel = 0; panel < support.n_panels(); ++panel) {
+        support.fill_panel(*rows, 0, n_points, panel, values.data() + panel * simd::panel_width, ld);
     }
     for (Index k = 0; k < n_points; ++k) {
-        const double* row = values.data() + k * ld;
+        const T* row = values.data() + k * ld;
         for (Index p = 0; p < n_pairs(); ++p) {
             const auto [i, j] = pairs_[unsigned_index(p)];
             const Index first = begin_[unsigned_index(i)], second = begin_[unsigned_index(j)];
-            const double a = dot(coef_.data() + (j - 1) * n + first, row + first, n_support_[unsigned_index(i)]);
-            const double b = dot(coef_.data() + i * n + second, row + second, n_support_[unsigned_index(j)]);
+            const double a = dot_of(few.coef.data() + (j - 1) * n + first, row + first, n_support_[unsigned_index(i)]);
+            const double b = dot_of(few.coef.data() + i * n + second, row + second, n_support_[unsigned_index(j)]);
             scores[k * n_pairs() + p] = a + b + intercept_[unsigned_index(p)];
         }
     }
@@ -117,7 +121,7 @@ bool PairModel::for_each_chunk(const DataView& points, bool single, ThreadTeam& 
 bool PairModel::scores(const DataView& points, ThreadTeam& team, Monitor& monitor, double* out) const {
     const bool dense = std::holds_alternative<DenseView>(points);
     if (count_points(points) <= few_points && dense) {
-        few_scores(points, out);
+        few_scores(few_f64_, points, out);
         return true;
     }
     return for_each_chunk(points, false, team, monitor, [&](Index begin, Index count, const double* scores, Index ld) {
@@ -141,7 +145,7 @@ bool PairModel::vote(const DataView& points, ThreadTeam& team, Monitor& monitor,
     const Index n = count_points(points);
     if (n <= few_points && std::holds_alternative<DenseView>(points)) {
         std::vector<double> few(checked_product(n, n_pairs()));
-        scores(points, team, monitor, few.data());
+        single_ ? few_scores(few_f32_, points, few.data()) : few_scores(few_f64_, points, few.data());
         for (Index k = 0; k < n; ++k) classes[k] = winner_of(few.data() + k * n_pairs(), 1);
         return true;
     }

@@ -37,9 +37,17 @@ class PairModel {
         Index first, second;
     };
 
+    // For a few points at a time: all support vectors as columns, and coefficients by row of LIBSVM's layout.
+    template <class T>
+    struct FewPoints {
+        std::unique_ptr<KernelColumns<T>> columns;
+        AlignedVector<T> coef;
+    };
+
     template <class Use>
     bool for_each_chunk(const DataView& points, bool single, ThreadTeam& team, Monitor& monitor, Use use) const;
-    void few_scores(const DataView& points, double* scores) const;
+    template <class T>
+    void few_scores(const FewPoints<T>& few, const DataView& points, double* scores) const;
     template <class T>
     void walk_block(const DataView& points, Index begin, Index end, std::int64_t* classes, Monitor& monitor) const;
     template <class T>
@@ -54,9 +62,8 @@ class PairModel {
     std::vector<Coefficients> by_pair_;  // for the DAG: the support vectors of one pair
     Coefficients all_;
     bool single_;  // kernel values in float32 are exact enough to vote; scores are float64 throughout
-    // For a few points at a time: all support vectors as columns, and coefficients by row of LIBSVM's layout.
-    std::unique_ptr<KernelColumns<double>> columns_;
-    AlignedVector<double> coef_;
+    FewPoints<float> few_f32_;
+    FewPoints<double> few_f64_;
 };
 
 }  // namespace multimargin

@@ -78,7 +78,11 @@ void ThreadTeam::run(Index n_tasks, const Task& task, const std::function<void()
         const auto at_rest = [&] { return busy_ == 0; };
         while (meanwhile && !rest_.wait_for(lock, std::chrono::milliseconds(20), at_rest)) {
             lock.unlock();
-            meanwhile();
+            try {
+                meanwhile();
+            } catch (...) {
+                remember_failure();  // the others still use what the caller would take away
+            }
             lock.lock();
         }
         rest_.wait(lock, at_rest);

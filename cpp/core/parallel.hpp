@@ -26,7 +26,7 @@ class ThreadTeam {
 
     // Runs task 0..n_tasks-1; the calling thread works too. A task that must not go on returns at once.
     // An exception of a task is rethrown here after all threads have come to rest.
-    // While others are still busy the caller wakes up every 20 ms for `meanwhile`.
+    // While others are still busy the caller wakes up every 20 ms for `meanwhile`, whose exceptions are treated alike.
     void run(Index n_tasks, const Task& task, const std::function<void()>& meanwhile = nullptr);
 
     Index n_threads() const { return n_threads_; }

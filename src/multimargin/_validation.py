@@ -16,6 +16,8 @@ from multimargin.schemes import SCHEMES
 from multimargin.solver import SolverChoice
 from multimargin.training_set import TrainingSet
 
+BIASES = ("auto", *(bias.value for bias in Bias))
+LOSSES = tuple(loss.value for loss in Loss)
 SOLVERS = ("auto", *(choice.value for choice in SolverChoice))
 
 
@@ -82,15 +84,26 @@ def _resolve_gamma(gamma: Any, data: TrainingSet) -> float:
 
 def resolve_bias(choice: Any, scheme: str | Machine) -> Bias:
     """Return the bias rule; "auto" is exact for one-vs-one, the DAG and one-vs-all, none for the other machines."""
-    check_choice("bias", choice, ("auto", *(bias.value for bias in Bias)))
+    check_choice("bias", choice, BIASES)
     if choice != "auto":
         return Bias(choice)
     return Bias.EXACT if isinstance(scheme, str) or scheme is MACHINES["ova"] else Bias.NONE
 
 
+def check_solver(choice: str, scheme: str | Machine, bias: Bias) -> None:
+    """Refuse an algorithm that cannot keep the equality of a binary problem with an exact bias."""
+    binary = isinstance(scheme, str) or scheme is MACHINES["ova"]
+    if binary and bias is Bias.EXACT and choice not in ("auto", SolverChoice.SMO.value):
+        name = scheme if isinstance(scheme, str) else scheme.name
+        raise ValueError(
+            f"solver={choice!r} does not apply to multi_class={name!r} with an exact bias, which is solved by pairs of "
+            "variables; use solver='auto' or 'smo', or bias='none' or 'regularized'."
+        )
+
+
 def resolve_loss(choice: Any, kernel: KernelSpec) -> Loss:
     """Return the loss; the squared hinge needs a kernel for which its dual is bounded."""
-    check_choice("loss", choice, tuple(loss.value for loss in Loss))
+    check_choice("loss", choice, LOSSES)
     loss = Loss(choice)
     if loss is Loss.SQUARED_HINGE and not kernel.positive_semidefinite:
         raise ValueError(

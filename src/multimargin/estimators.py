@@ -16,9 +16,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from multimargin.calibrated_fitting import probabilities, run_calibrated_fit
-from multimargin.fitting import check_control, prepare, warn_if_unfinished
-from multimargin.given_kernels import refuse_sparse_gram
+from multimargin.fitting import Recipe, check_control, prepare, warn_if_unfinished
+from multimargin.given_kernels import check_values, refuse_sparse_gram
 from multimargin.machines import Machine
+from multimargin.pair_fitting import PairState
 from multimargin.pair_model import PairModel
 from multimargin.progress import CallbackSupportMixin, FitTask, with_callbacks
 from multimargin.solver import Progress
@@ -31,13 +32,14 @@ DATA: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "accept
 class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Support vector classifier: every multi-class machine, trained to a certified optimum.
 
-    Solves, for the machine that ``multi_class`` names,
+    The default is scikit-learn's: one binary machine for each pair of classes, with votes. The other machines see all
+    classes at once and solve
 
     .. math::
         \min_{w, b} \tfrac12 \sum_c \|w_c\|^2 + \sum_i C_i \,\mathrm{loss}(\xi_i), \qquad
         \sum_c \nu_{y_i p c} f_c(x_i) \ge t_{y_i p} - \xi_{ip}
 
-    in its dual form. Training time grows with the square of the number of support vectors: beyond some hundred
+    in dual form. Training time grows with the square of the number of support vectors: beyond some hundred
     thousand rows a linear machine or a subsample is the better choice.
 
     Parameters
@@ -46,8 +48,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         What a short margin costs; ``float("inf")`` asks for a hard margin.
     kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "precomputed"} or callable, default="rbf"
         With "precomputed" X is the matrix of kernel values: (n_samples, n_samples) in ``fit``, (n_points, n_samples)
-        later, of which only the columns of the support vectors are read. A callable is asked as k(A, B) for at most
-        512 rows A of X at a time; its n_samples x n_samples values must fit ``cache_size``.
+        later, of which only the columns of the support vectors are read (others may be NaN throughout). A callable is
+        asked as k(A, B) for at most 512 rows A of X; its n_samples x n_samples values must fit ``cache_size``.
     degree : int, default=3
         Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
@@ -68,21 +70,27 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     verbose : bool or int, default=False
         Show a line of progress on stderr.
     max_iter : int, default=-1
-        Limit on steps; -1 for none.
-    decision_function_shape : "ovr", default="ovr"
-        "ovo" exists for one-vs-one machines only.
+        Limit on steps, for "ovo" and "dag" on those of each pair, for "ova" with an exact bias of each class; -1 for
+        none.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        "ovo" makes ``decision_function`` return the scores of all pairs of classes; for "ovo" and "dag" only.
     break_ties : bool, default=False
-        Has no effect here: ``predict`` always is the argmax of the scores.
+        With "ovo" and three or more classes: whether ``predict`` takes the argmax of ``decision_function`` rather than
+        the first of the classes with most votes. Without effect elsewhere, where the two are the same.
     random_state : object, default=None
         Accepted for compatibility; nothing in the training is random.
-    multi_class : str or Machine, default="ww"
-        "ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr", "ova" (also "ovr", "crammer_singer") or your own.
+    multi_class : str or Machine, default="ovo"
+        "ovo": a binary machine for each pair of classes, and votes. "dag": the same machines, asked one by one. Or a
+        machine that sees all classes: "ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr", "ova" (also "ovr",
+        "crammer_singer") or your own.
     bias : {"auto", "none", "regularized", "exact"}, default="auto"
-        "auto" is "none"; "regularized" adds b^2/2 to the objective (the kernel k + 1); "exact" leaves b free, as
-        LIBSVM does, at two to three times the time of "none".
+        "exact" leaves b free, as LIBSVM does; "regularized" adds b^2/2 to the objective (the kernel k + 1). "auto" is
+        "exact" for "ovo", "dag" and "ova" and "none" for the others, which need two to three times as long for "exact".
     loss : {"hinge", "squared_hinge"}, default="hinge"
     solver : {"auto", "two-level", "smo", "s2do", "whole-example", "semi-greedy"}, default="auto"
-        "auto" is "two-level" wherever that applies, else "s2do"; the certificate says which and why.
+        "auto" is "smo", pairs of variables, for "ovo", "dag" and "ova" with an exact bias, which know no other, helped
+        by a linear system of the free variables where they take long; else "two-level" wherever that applies, and
+        "s2do" where not. The certificate says which and why.
     calibration : {"sigmoid", "isotonic", "coupling"} or None, default=None
         How ``predict_proba`` makes probabilities of scores: one curve for each class, fitted on the scores of five
         fold models, or one for each pair ("ovo" and "dag" only), put together as in LIBSVM. ``predict`` follows them.
@@ -106,13 +114,18 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     support_vectors_ : ndarray, or CSR matrix when X was sparse, of shape (n_SV, n_features)
         Empty, of shape (0, 0), for kernel="precomputed".
     n_support_ : ndarray of shape (n_classes,)
-    dual_coef_ : ndarray of shape (n_classes, n_SV), or (1, n_SV) for two classes
-    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
-    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
-        Weights; for kernel="linear" only.
+    dual_coef_ : ndarray of shape (n_classes - 1, n_SV) for "ovo" and "dag", else (n_classes, n_SV)
+        One row for each class; (1, n_SV) for two classes. "ovo" and "dag" have LIBSVM's layout: the coefficient of a
+        support vector of class i in the pair with j is in row j - 1 if i < j, else in row j.
+    intercept_ : ndarray of shape (n_pairs,) for "ovo" and "dag", else (n_classes,); (1,) for two classes
+        Pairs in the order (0, 1), (0, 2), ..., (1, 2), ...; a score > 0 speaks for the first class of the pair, but
+        with two classes for ``classes_[1]``.
+    coef_ : ndarray of shape (n_pairs, n_features) for "ovo" and "dag", else (n_classes, n_features)
+        Weights, (1, n_features) for two classes; for kernel="linear" only.
     certificate_ : Certificate
-        Objectives, gap, KKT violation, why the fit ended.
-    n_iter_ : ndarray of shape (1,)
+        Objectives, gap, KKT violation, why the fit ended. For "ovo" and "dag" those of the worst pair, and
+        ``certificate_.parts`` holds one certificate for each pair, in the order of ``intercept_``.
+    n_iter_ : ndarray of shape (n_pairs,) for "ovo" and "dag", else (1,)
     fit_status_ : int
         0 converged, else 1.
     class_weight_ : ndarray of shape (n_classes,)
@@ -125,9 +138,9 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     >>> from sklearn.datasets import load_iris
     >>> from multimargin import SVC, verify
     >>> X, y = load_iris(return_X_y=True)
-    >>> clf = SVC(multi_class="ww", C=2).fit(X, y)
-    >>> clf.certificate_.stop_reason
-    'converged'
+    >>> clf = SVC(C=2).fit(X, y)
+    >>> clf.certificate_.stop_reason, len(clf.certificate_.parts)
+    ('converged', 3)
     >>> verify(clf, X, y).optimal
     True
     """
@@ -230,7 +243,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
             )
             data, recipe = prepare(params, data)
             task = FitTask(self, checked_X, labels)
-            fitted = run_calibrated_fit(params, data, recipe, self._start(data), task)
+            fitted = run_calibrated_fit(params, data, recipe, self._start(data, recipe), task)
             attributes = fitted.attributes
         # One call, so that a signal finds the old state or the new one.
         self.__dict__.update(attributes)
@@ -249,7 +262,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def _start(self, data: TrainingSet) -> Any:
+    def _start(self, data: TrainingSet, recipe: Recipe) -> Any:
         """The state of the last fit, for warm_start."""
         kept = getattr(self, "_state", None) if self.warm_start else None
         if kept is None:
@@ -260,17 +273,21 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
                 f"warm_start=True, but y has the classes {data.classes.tolist()} and the last fit had "
                 f"{classes.tolist()}; fit with warm_start=False."
             )
+        if isinstance(state, PairState) != bool(recipe.scheme):
+            raise ValueError(
+                f"warm_start=True with multi_class={self.multi_class!r}, but the last fit's machine "
+                f"{'was not' if recipe.scheme else 'was'} made of pairs of classes; fit with warm_start=False."
+            )
         return state
 
     def _points(self, X: ArrayLike) -> Any:
-        """Points to score, checked; of precomputed kernel values only the columns of support vectors are read."""
+        """Points to score, checked; precomputed kernel values may lack the columns that are not read."""
         check_is_fitted(self)
         if self._model.kernel.name != "precomputed":
             return validate_data(self, X, reset=False, **DATA)
         refuse_sparse_gram(X)
         points = validate_data(self, X, reset=False, ensure_all_finite=False, **DATA)
-        if not np.isfinite(points[:, self._model.support]).all():
-            raise ValueError("X contains NaN or infinity in the column of a support vector; give finite kernel values.")
+        check_values(points, self._model.support)
         return points
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:

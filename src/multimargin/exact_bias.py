@@ -203,11 +203,24 @@ class _Rounds:
         sample = moved[:: max(1, len(moved) // SAMPLE)]
         # A full pass costs as much as a round that finds nothing to do; the last round's violation is that of ``now``.
         room = tol - self.reports[-1].violation
-        if len(sample) and 1.5 * float(np.abs(self._scores_of(change, moved, sample)).max()) > room:
-            return None
-        scores = now.scores + self._scores_of(change, moved) if len(moved) else now.scores
-        numbers = evaluate(problem, amounts, scores, now.bias)
-        return _Iterate(amounts, scores, now.bias, numbers) if numbers.violation <= tol else None
+        if len(sample):
+            difference = self._scores_of(change, moved, sample)
+            if 1.5 * float(np.abs(difference - difference.mean(axis=0)).max()) > room:
+                return None
+        settled = self._moved(amounts, change, moved)
+        return settled if settled.numbers is not None and settled.numbers.violation <= tol else None
+
+    def _moved(self, amounts: FloatArray, change: FloatArray, moved: np.ndarray) -> _Iterate:
+        """The balanced point with its scores; b takes up what changed alike for all that moved."""
+        scores, bias = self.now.scores, self.now.bias
+        difference = self._scores_of(change, moved)
+        if scores is None:
+            scores = difference
+        elif len(moved):
+            scores = scores + difference
+            # With a smooth kernel nearly all of the change is a constant: that of the sums.
+            bias = bias - difference[moved].mean(axis=0)
+        return _Iterate(amounts, scores, bias, evaluate(self.problem, amounts, scores, bias))
 
     def _adapt(self, size: float, size_before: float) -> None:
         """Choose rho and tol of the next round by what the last one did to the sums."""
@@ -250,22 +263,27 @@ class _Rounds:
         return Solution(SolverState(end.amounts, end.scores, self.problem.n_classes, end.bias), report, self.error)
 
     def _balanced(self, *, quick: bool) -> _Iterate:
-        """The last round's point made feasible by the smallest change of its support vectors, for an early end."""
+        """The last round's point made feasible, for an early end: by free variables, or else by all support vectors."""
         problem, now = self.problem, self.now
-        amounts = balance(problem, now.amounts, movable_support(now.amounts), 200)
+        amounts = None
+        if now.scores is not None and self.reports:
+            gradient = dual_gradient(problem, now.amounts, now.scores + now.bias)
+            free = movable_without_harm(problem, now.amounts, gradient, self.reports[-1].violation)
+            amounts = balance(problem, now.amounts, replace(free, variables=free.variables & (now.amounts > 0)))
+        if amounts is None:
+            amounts = balance(problem, now.amounts, movable_support(now.amounts), 200)
         if amounts is None:
             amounts = np.zeros_like(now.amounts)
-        start, scores = (now.amounts, now.scores) if now.scores is not None else (np.zeros_like(amounts), 0.0)
-        change = coefficients(problem.machine, amounts - start, problem.data.y, problem.n_classes)
+        known = np.zeros_like(amounts) if now.scores is None else now.amounts
+        change = coefficients(problem.machine, amounts - known, problem.data.y, problem.n_classes)
         moved = np.flatnonzero((change != 0).any(axis=1))
         if quick and float(len(moved)) * problem.data.X.size > QUICK_PASS:
             return _Iterate(amounts, None, now.bias)
         try:
-            scores = scores + self._scores_of(change, moved)
+            return self._moved(amounts, change, moved)
         except KeyboardInterrupt as interrupt:
             self.error = interrupt
             return _Iterate(amounts, None, now.bias)
-        return _Iterate(amounts, scores, now.bias, evaluate(problem, amounts, scores, now.bias))
 
     def _scores_of(self, beta: FloatArray, used: np.ndarray, points: np.ndarray | None = None) -> FloatArray:
         """K beta over the examples used, at all examples or at those named."""

@@ -59,12 +59,14 @@ def read_recipe(params: dict[str, Any], data: TrainingSet) -> Recipe:
     kernel = check.resolve_kernel(params, data)
     choice = find_scheme(params["multi_class"])
     machine = choice if isinstance(choice, Machine) else MACHINES["ww"]  # of two classes: the binary machine
+    bias = check.resolve_bias(params["bias"], choice)
+    check.check_solver(params["solver"], choice, bias)
     return Recipe(
         machine=machine,
         scheme="" if isinstance(choice, Machine) else choice,
         kernel=kernel,
         loss=check.resolve_loss(params["loss"], kernel),
-        bias=check.resolve_bias(params["bias"], choice),
+        bias=bias,
         C=float(params["C"]),
         tol=check.check_number("tol", params["tol"], low=0.0, strict=True),
     )
@@ -120,13 +122,23 @@ def choose_solver(choice: str, problem: DualProblem) -> tuple[SolverChoice, str]
     return SolverChoice.TWO_LEVEL, "blocks of examples solved exactly, the fastest where it applies"
 
 
+def choose_binary_solver(choice: str, kernel: KernelSpec) -> tuple[SolverChoice, str]:
+    """Return whether pairs of variables are all that solves a binary problem with an exact bias, and the reason."""
+    if choice == SolverChoice.SMO.value:
+        return SolverChoice.SMO, "asked for"
+    if not kernel.positive_semidefinite:
+        return SolverChoice.SMO, "the kernel is not positive semi-definite"
+    return SolverChoice.TWO_LEVEL, "pairs of variables, the free ones at once where that takes long, blocks where many"
+
+
 def make_options(
     params: dict[str, Any], recipe: Recipe, n_examples: int, solver: SolverChoice, *, small: bool
 ) -> SolverOptions:
     """Return the solver's options; a small problem is solved further than tol."""
+    exact_pairs = bool(recipe.scheme) and recipe.bias is Bias.EXACT  # begin in float32, end in float64 by themselves
     return SolverOptions(
         solver=solver,
-        precision=Precision.FLOAT64 if small and not recipe.scheme else Precision.AUTOMATIC,
+        precision=Precision.FLOAT64 if small and not exact_pairs else Precision.AUTOMATIC,
         tol=recipe.tol,
         max_iter=int(params["max_iter"]),
         max_time=float("inf") if params["max_time"] is None else float(params["max_time"]),
@@ -184,11 +196,15 @@ def solve_and_certify(
     params: dict[str, Any], problem: DualProblem, recipe: Recipe, start: SolverState | None, watch: Watch | None
 ) -> tuple[Solution, Certificate]:
     """Choose the solver and its options by the parameters, and run it."""
-    solver, reason = choose_solver(params["solver"], problem)
+    binary = is_one_vs_all(problem)
+    if binary:
+        solver, reason = choose_binary_solver(params["solver"], problem.kernel)
+    else:
+        solver, reason = choose_solver(params["solver"], problem)
     options = make_options(params, recipe, problem.n_examples, solver, small=_is_small(params, problem))
-    run = solve_one_vs_all if is_one_vs_all(problem) else solve
-    solution = run(problem, options, start, watch)
-    return solution, certify(problem, solution, tol=recipe.tol, solver=solver.value, reason=reason)
+    solution = (solve_one_vs_all if binary else solve)(problem, options, start, watch)
+    name = SolverChoice.SMO.value if binary else solver.value
+    return solution, certify(problem, solution, tol=recipe.tol, solver=name, reason=reason)
 
 
 def fitted_attributes(

@@ -34,6 +34,21 @@ def refuse_sparse_gram(X: Any) -> None:
         raise TypeError("X is a sparse matrix, kernel='precomputed' needs a dense one; pass X.toarray().")
 
 
+def check_values(points: DataArray, support: IntArray) -> None:
+    """Refuse NaN and infinity; a column that was not computed, NaN throughout, may only be one that is not read."""
+    finite = np.isfinite(points)
+    if finite.all():
+        return
+    left_out = np.asarray(np.isnan(points).all(axis=0))
+    left_out[support] = False
+    if not finite[:, ~left_out].all():
+        row, column = (int(found[0]) for found in np.nonzero(~finite & ~left_out))
+        raise ValueError(
+            f"X contains NaN or infinity, first in row {row}, column {column}; give finite kernel values, or NaN "
+            "throughout a column that belongs to no support vector."
+        )
+
+
 def settle(data: TrainingSet, kernel: KernelSpec, cache_size: float | str) -> tuple[TrainingSet, KernelSpec]:
     """Return the data with their kernel matrix and the kernel with what is known of it; others stay as they are."""
     if not kernel.given:

@@ -8,9 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from multimargin.binary import Batch, BinarySolution, evaluate_binary, progress_of, solve_batch
+from multimargin.binary import Batch, BinarySolution, evaluate_binary, progress_of, signs, solve_batch
 from multimargin.certificate import Certificate, Objectives, assemble, worst_of
-from multimargin.fitting import Fitted, ModelWatch, Recipe, fitted_attributes, is_watched, make_options, make_watch
+from multimargin.fitting import (
+    Fitted,
+    ModelWatch,
+    Recipe,
+    choose_binary_solver,
+    choose_solver,
+    fitted_attributes,
+    is_watched,
+    make_options,
+    make_watch,
+)
 from multimargin.kernels import KernelStore
 from multimargin.machines import MACHINES, FloatArray
 from multimargin.pair_model import PairModel
@@ -19,11 +29,11 @@ from multimargin.progress import FitTask, progress_line
 from multimargin.resources import n_threads
 from multimargin.schemes import BinaryProblem, pair_problems
 from multimargin.separability import refuse_if_inseparable
-from multimargin.solver import Precision, Progress, SolverChoice, SolverOptions, SolverState, StopReason, solve
+from multimargin.solver import Progress, SolverChoice, SolverOptions, SolverState, StopReason, Watch, run_core
 from multimargin.training_set import TrainingSet
 
 # Pairs with at most this many examples are solved beyond tol: see fitting.SMALL_PROBLEM.
-SMALL_PAIR = 1_000
+SMALL_PAIR = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +72,15 @@ class PairFit:
             self.recipe.scheme,
         )
 
+    @property
+    def is_small(self) -> bool:
+        """Whether every pair is solved beyond tol."""
+        return self.recipe.kernel.positive_semidefinite and all(len(each.rows) <= SMALL_PAIR for each in self.problems)
+
+    def bias_of(self, problem: BinaryProblem, amounts: FloatArray) -> float:
+        """The intercept that follows from the dual variables: a regularised bias is their sum, HL02 (10)."""
+        return float(np.sum(signs(problem) * amounts)) if self.recipe.bias is Bias.REGULARIZED else 0.0
+
     def dual_problem(self, problem: BinaryProblem) -> DualProblem:
         """The pair as the two-class machine "ww", which is the binary one: both objectives are twice as large."""
         C = problem.C if self.recipe.loss is Loss.HINGE else problem.C / 2
@@ -87,7 +106,7 @@ def run_pair_fit(
     with progress_line(int(params["verbose"]), recipe.scheme) as show:
         watch = make_watch(params, show, task) if is_watched(params, task) else None
         batch, certificate = solve_and_certify_pairs(params, fit, start, watch)
-        show(_last_moment(fit, batch))
+        show(_last_moment(fit, batch.solutions))
     if batch.error is not None and not isinstance(batch.error, KeyboardInterrupt):
         raise batch.error
     attributes = pair_attributes(fit, batch.solutions)
@@ -118,16 +137,15 @@ def check_start(fit: PairFit, start: PairState) -> None:
 def _solve(
     params: dict[str, Any], fit: PairFit, start: PairState | None, watch: ModelWatch | None
 ) -> tuple[Batch, str, str]:
-    largest = max(len(problem.rows) for problem in fit.problems)
-    small = largest <= SMALL_PAIR and fit.recipe.kernel.positive_semidefinite
-    options = make_options(params, fit.recipe, len(fit.data.y), SolverChoice.SMO, small=small)
     starts = None if start is None else start.amounts
     if fit.recipe.bias is not Bias.EXACT:
-        return (
-            _solve_without_bias(fit, options, starts, watch),
-            "two-level",
-            "no exact bias: pairs as two-class machines",
-        )
+        solver, reason = choose_solver(params["solver"], fit.dual_problem(fit.problems[0]))
+        small = fit.is_small and params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
+        options = make_options(params, fit.recipe, len(fit.data.y), solver, small=small)
+        return _solve_in_turn(fit, options, starts, watch), solver.value, reason
+    solver, reason = choose_binary_solver(params["solver"], fit.recipe.kernel)
+    small = fit.is_small and solver is not SolverChoice.SMO
+    options = make_options(params, fit.recipe, len(fit.data.y), solver, small=small)
 
     def watch_amounts(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
         return watch is not None and watch(progress, lambda: _attributes_so_far(fit, snapshot()))
@@ -135,48 +153,68 @@ def _solve(
     batch = solve_batch(
         fit.store, fit.problems, fit.recipe.loss, options, starts, None if watch is None else watch_amounts
     )
-    return batch, "smo", "pairs of variables with the largest gain; blocks of them for large problems"
+    return batch, SolverChoice.SMO.value, reason
 
 
-def _attributes_so_far(fit: PairFit, amounts: list[FloatArray | None]) -> dict[str, Any]:
-    """The model of the pairs that are done, as the others are at zero; their bias is not known yet."""
+def _attributes_so_far(fit: PairFit, amounts: Sequence[FloatArray | None]) -> dict[str, Any]:
+    """The model of the pairs that are done, as the others are at zero; an exact bias is not known yet."""
     known = [np.zeros(len(problem.rows)) if a is None else a for problem, a in zip(fit.problems, amounts, strict=True)]
-    return model_attributes(fit.data, fit.model(known, [0.0] * len(known)))
+    biases = [fit.bias_of(problem, a) for problem, a in zip(fit.problems, known, strict=True)]
+    return model_attributes(fit.data, fit.model(known, biases))
 
 
-def _solve_without_bias(
+# After one of these the pairs that are left are not begun.
+ENDS = (StopReason.MAX_TIME, StopReason.INTERRUPTED, StopReason.CALLBACK)
+
+
+def _solve_in_turn(
     fit: PairFit, options: SolverOptions, starts: Sequence[FloatArray] | None, watch: ModelWatch | None
 ) -> Batch:
-    """Each pair by the general solver, in turn; tol and objectives in the units of the binary machine."""
-    solutions: list[BinarySolution] = []
+    """Each pair by the general solver; tol and objectives in the units of the binary machine."""
+    done: list[BinarySolution] = []
     error: BaseException | None = None
-    spent = 0.0
     for index, problem in enumerate(fit.problems):
-        dual = fit.dual_problem(problem)
-        given = None if starts is None else SolverState(starts[index][:, None], None, 2)
-        left = replace(
-            options,
-            tol=2 * options.tol,
-            extra_tol=2 * options.extra_tol,
-            precision=Precision.FLOAT64 if options.extra_tol > 0 else options.precision,
-            max_time=max(1e-9, options.max_time - spent),
-            solver=SolverChoice.TWO_LEVEL if fit.recipe.kernel.positive_semidefinite else SolverChoice.S2DO,
+        ended = next((each.report.stop_reason for each in done if each.report.stop_reason in ENDS), None)
+        left = options.max_time - sum(each.report.seconds for each in done)
+        solution = run_core(
+            fit.dual_problem(problem),
+            replace(
+                options,
+                tol=2 * options.tol,
+                extra_tol=2 * options.extra_tol,
+                max_time=max(1e-9, left if ended is None else 0.0),  # then it only makes the start feasible
+            ),
+            None if starts is None else SolverState(starts[index][:, None], None, 2),
+            None if watch is None or ended is not None else _watch_pair(fit, done, watch),
         )
-        if error is not None:
-            left = replace(left, max_time=1e-9)
-
-        def watch_pair(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
-            return watch is not None and watch(progress, lambda: _attributes_so_far(fit, [None] * len(fit.problems)))
-
-        solution = solve(dual, left, given, None if watch is None else watch_pair)
         error = error or solution.error
-        spent += solution.report.seconds
-        a, report = solution.state.amounts[:, 0], solution.report
-        n = problem.n_positive
-        bias = float(a[:n].sum() - a[n:].sum()) if fit.recipe.bias is Bias.REGULARIZED else 0.0
+        report = solution.report
+        if ended is not None and report.stop_reason is StopReason.MAX_TIME:
+            report = replace(report, stop_reason=ended)
         halved = replace(report, violation=report.violation / 2, dual=report.dual / 2, primal=report.primal / 2)
-        solutions.append(BinarySolution(a, bias, halved))
-    return Batch(tuple(solutions), error)
+        amounts = solution.state.amounts[:, 0]
+        done.append(BinarySolution(amounts, fit.bias_of(problem, amounts), halved))
+    return Batch(tuple(done), error)
+
+
+def _watch_pair(fit: PairFit, done: list[BinarySolution], watch: ModelWatch) -> Watch:
+    """The caller's function, told of all pairs as of one solve."""
+    before = _last_moment(fit, done) if done else None
+    rest = [None] * (len(fit.problems) - len(done) - 1)
+
+    def told(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
+        halves = {name: getattr(progress, name) / 2 for name in ("violation", "dual", "primal")}
+        moment = replace(progress, **halves)
+        if before is not None:
+            added = ("iteration", "seconds", "dual", "primal", "kernel_rows", "cache_hits", "n_support")
+            sums = {name: getattr(before, name) + getattr(moment, name) for name in added}
+            moment = replace(moment, violation=max(before.violation, moment.violation), **sums)
+        return watch(
+            moment,
+            lambda: _attributes_so_far(fit, [*(each.amounts for each in done), snapshot().amounts[:, 0], *rest]),
+        )
+
+    return told
 
 
 def certify_pairs(fit: PairFit, solutions: Sequence[BinarySolution], solver: str, reason: str) -> Certificate:
@@ -197,7 +235,7 @@ def certify_pairs(fit: PairFit, solutions: Sequence[BinarySolution], solver: str
 
 def pair_scores_at(fit: PairFit, problem: BinaryProblem, amounts: FloatArray) -> FloatArray:
     """Return f of one pair at its own examples, in float64, without an exact bias."""
-    beta = np.where(np.arange(len(problem.rows)) < problem.n_positive, amounts, -amounts)
+    beta = signs(problem) * amounts
     used = np.flatnonzero(beta)
     if not len(used):
         return np.zeros(len(problem.rows))
@@ -228,8 +266,8 @@ def model_attributes(data: TrainingSet, model: PairModel) -> dict[str, Any]:
     }
 
 
-def _last_moment(fit: PairFit, batch: Batch) -> Progress:
-    reports = [solution.report for solution in batch.solutions]
+def _last_moment(fit: PairFit, solutions: Sequence[BinarySolution]) -> Progress:
+    reports = [solution.report for solution in solutions]
     total = replace(
         reports[0],
         stop_reason=StopReason.CONVERGED,
@@ -241,5 +279,5 @@ def _last_moment(fit: PairFit, batch: Batch) -> Progress:
         kernel_rows=sum(report.kernel_rows for report in reports),
         cache_hits=sum(report.cache_hits for report in reports),
     )
-    used = [int((solution.amounts > 0).sum()) for solution in batch.solutions]
+    used = [int((solution.amounts > 0).sum()) for solution in solutions]
     return progress_of(total, len(fit.data.y), sum(used))

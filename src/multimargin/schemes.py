@@ -61,7 +61,8 @@ def pair_list(n_classes: int) -> list[tuple[int, int]]:
 def members_by_class(data: TrainingSet) -> list[IntArray]:
     """Return the positions of each class's examples, ascending."""
     order = np.argsort(data.y, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(data.y, minlength=data.n_classes))[:-1])
+    ends = np.cumsum(np.bincount(data.y, minlength=data.n_classes)).tolist()
+    return [order[begin:end] for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def pair_problems(data: TrainingSet) -> list[BinaryProblem]:

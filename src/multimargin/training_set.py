@@ -88,7 +88,7 @@ class TrainingSet:
             )
         weight = np.ones(len(y)) if sample_weight is None else _checked_weights(sample_weight, len(y))
         rows = np.flatnonzero(weight > 0)
-        missing = np.setdiff1d(np.arange(len(classes)), codes[rows])
+        missing = np.flatnonzero(np.bincount(codes[rows], minlength=len(classes)) == 0)
         if len(missing):
             raise ValueError(
                 f"Every sample_weight of class {classes[missing[0]]!r} is zero; give one of its examples a positive "

@@ -198,15 +198,15 @@ void add_row(const RowUpdate<T>& u) {
 template <class T>
 PairChoice<T> choose_second(const PairScan<T>& s) {
     PairChoice<T> choice{static_cast<T>(-pair_outside), 0};
-    T best = 0;
+    T best = 0, best_bend = 1;
     for (Size j = 0; j < s.n; ++j) {
         const T score = s.scores[j] + s.outside_low[j];
         choice.largest = std::max(choice.largest, score);
         const T difference = std::max(score - s.first_score, T(0));
-        const T bend = s.first_curvature + s.diagonal[j] - 2 * s.row[j];
-        const T gain = difference * difference / std::max(bend, static_cast<T>(pair_curvature_floor));
-        if (gain > best) {
-            best = gain;
+        const T bend = std::max(s.first_curvature + s.diagonal[j] - 2 * s.row[j], static_cast<T>(pair_curvature_floor));
+        if (difference * difference * best_bend > best * bend) {
+            best = difference * difference;
+            best_bend = bend;
             choice.second = j;
         }
     }

@@ -59,7 +59,13 @@ template <class T, Form form, int R, int W, class Finisher>
 __attribute__((noinline)) void rows_against_strip(const Tile<T>& t, const Finisher& finish, Size first_row,
                                                   Size strip) {
     constexpr int lanes = Vector<T>::lanes;
-    Vec<T> sum[R][W] = {};
+    Vec<T> sum[R][W];
+    // One by one: for the array as a whole the compiler would call the string instructions.
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 16
+        for (int w = 0; w < W; ++w) sum[r][w] = Vec<T>{};
+    }
     const Size n_features = t.n_features;
     const T* rows = t.rows + first_row * n_features;
     const T* column = t.panel + strip;
