@@ -82,8 +82,8 @@ def test_max_time(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
 
 def test_a_limit_that_is_not_needed_changes_nothing(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = slow_data
-    free = SVC().fit(X, y)
-    limited = SVC(max_time=3600, max_iter=10**9).fit(X, y)
+    free = SVC(multi_class="ww").fit(X, y)
+    limited = SVC(multi_class="ww", max_time=3600, max_iter=10**9).fit(X, y)
     assert limited.certificate_.stop_reason == "converged"
     np.testing.assert_array_equal(free.dual_coef_, limited.dual_coef_)
 
@@ -162,7 +162,7 @@ def test_random_stops(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
     raised = 0
     for _ in range(25):
         clf = SVC().fit(X[:200], y[:200])
-        clf.set_params(C=1e6, gamma=0.01, multi_class=rng.choice(["ww", "cs", "llw"]), max_time=20)
+        clf.set_params(C=1e6, gamma=0.01, multi_class=rng.choice(["ovo", "ww", "cs", "llw"]), max_time=20)
         try:
             with ctrl_c_after(rng.uniform(0, 0.1)):
                 clf.fit(X, y)
@@ -243,9 +243,10 @@ def test_scikit_learn_callbacks(slow_data: tuple[np.ndarray, np.ndarray]) -> Non
     assert_usable(clf, X, y)
 
 
-def test_interrupted_prediction(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
+@pytest.mark.parametrize("multi_class", ["ovo", "dag", "ww"])
+def test_interrupted_prediction(slow_data: tuple[np.ndarray, np.ndarray], multi_class: str) -> None:
     X, y = slow_data
-    clf = SVC().fit(X, y)
+    clf = SVC(multi_class=multi_class).fit(X, y)
     many = np.tile(X, (400, 1))
     with pytest.raises(KeyboardInterrupt), ctrl_c_after(0.05):
         clf.predict(many)
@@ -260,7 +261,8 @@ def run_in_thread(function: Callable[[], Any]) -> Any:
     return result[0]
 
 
-def test_fit_outside_the_main_thread(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
+@pytest.mark.parametrize("multi_class", ["ovo", "ww"])
+def test_fit_outside_the_main_thread(slow_data: tuple[np.ndarray, np.ndarray], multi_class: str) -> None:
     X, y = slow_data
-    inside = run_in_thread(lambda: SVC().fit(X, y))
-    np.testing.assert_array_equal(inside.dual_coef_, SVC().fit(X, y).dual_coef_)
+    inside = run_in_thread(lambda: SVC(multi_class=multi_class).fit(X, y))
+    np.testing.assert_array_equal(inside.dual_coef_, SVC(multi_class=multi_class).fit(X, y).dual_coef_)

@@ -65,7 +65,7 @@ def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", [*MACHINES, "dag"])
 def test_prediction_is_the_argmax_of_the_scores(name: str, iris: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = iris
     labels = np.array(["setosa", "Versicolor", "virginica"])[y]
@@ -99,7 +99,24 @@ def test_attributes_reproduce_the_scores(name: str, iris: tuple[np.ndarray, np.n
     assert clf.class_weight_.tolist() == [1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.parametrize("bias", ["exact", "regularized", "none"])
+def test_attributes_of_pairs_reproduce_their_scores(name: str, bias: str, iris: tuple[np.ndarray, np.ndarray]) -> None:
+    """LIBSVM's layout: entry j - 1 of a support vector of class i < j, entry i of one of class j."""
+    X, y = iris
+    clf = SVC(multi_class=name, gamma=0.5, bias=bias, decision_function_shape="ovo").fit(X, y)
+    assert clf.dual_coef_.shape == (2, len(clf.support_))
+    assert clf.intercept_.shape == clf.n_iter_.shape == (3,)
+    kernel = np.exp(-0.5 * ((X[:, None] - clf.support_vectors_[None]) ** 2).sum(axis=2))
+    codes, scores = y[clf.support_], clf.decision_function(X)
+    for pair, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
+        of_i, of_j = codes == i, codes == j
+        expected = kernel[:, of_i] @ clf.dual_coef_[j - 1, of_i] + kernel[:, of_j] @ clf.dual_coef_[i, of_j]
+        np.testing.assert_allclose(scores[:, pair], expected + clf.intercept_[pair], atol=1e-12)
+    assert verify(clf, X, y).optimal
+
+
+@pytest.mark.parametrize("name", [*MACHINES, *SCHEMES])
 def test_two_classes_have_one_function(name: str, iris: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = iris[0][50:], iris[1][50:]
     clf = SVC(multi_class=name, gamma=0.5).fit(X, y)
@@ -180,15 +197,17 @@ def test_scikit_learns_names_are_aliases(iris: tuple[np.ndarray, np.ndarray]) ->
         )
 
 
-def test_class_weight_is_a_factor_on_c(iris: tuple[np.ndarray, np.ndarray]) -> None:
+@pytest.mark.parametrize("name", ["ovo", "ww"])
+def test_class_weight_is_a_factor_on_c(iris: tuple[np.ndarray, np.ndarray], name: str) -> None:
     X, y = iris
-    by_class = SVC(class_weight={0: 2.0, 1: 0.5}).fit(X, y)
-    by_sample = SVC(gamma=by_class._recipe.kernel.gamma).fit(X, y, sample_weight=np.array([2.0, 0.5, 1.0])[y])
+    by_class = SVC(multi_class=name, class_weight={0: 2.0, 1: 0.5}).fit(X, y)
+    gamma = by_class._recipe.kernel.gamma
+    by_sample = SVC(multi_class=name, gamma=gamma).fit(X, y, sample_weight=np.array([2.0, 0.5, 1.0])[y])
     np.testing.assert_allclose(by_class.decision_function(X), by_sample.decision_function(X), atol=1e-3)
     assert by_class.class_weight_.tolist() == [2.0, 0.5, 1.0]
     assert verify(by_class, X, y).optimal
     uneven = np.concatenate([np.arange(50), np.arange(50, 60), np.arange(100, 120)])
-    balanced = SVC(class_weight="balanced").fit(X[uneven], y[uneven])
+    balanced = SVC(multi_class=name, class_weight="balanced").fit(X[uneven], y[uneven])
     np.testing.assert_allclose(balanced.class_weight_, 80 / (3 * np.array([50, 10, 20])))
     assert verify(balanced, X[uneven], y[uneven]).optimal
 

@@ -130,12 +130,15 @@ def test_inside_cross_validation() -> None:
     np.testing.assert_array_equal(predicted, cross_val_predict(SVC(**BUILT_IN), X, y, cv=3))
 
 
-def test_hard_margin() -> None:
-    clf = SVC(kernel="precomputed", C=np.inf).fit(K, y)
+@pytest.mark.parametrize("multi_class", ["ovo", "ww"])
+def test_hard_margin(multi_class: str) -> None:
+    params: dict[str, Any] = {"multi_class": multi_class, "C": np.inf}
+    clf = SVC(kernel="precomputed", **params).fit(K, y)
     assert clf.certificate_.optimal
-    assert_same_scores(clf.decision_function(K_POINTS), SVC(C=np.inf, **BUILT_IN).fit(X, y).decision_function(POINTS))
+    assert verify(clf, K, y).optimal
+    assert_same_scores(clf.decision_function(K_POINTS), SVC(**params, **BUILT_IN).fit(X, y).decision_function(POINTS))
     with pytest.raises(ValueError, match="the classes cannot be separated"):
-        SVC(kernel="precomputed", C=np.inf).fit(np.ones((60, 60)), y)
+        SVC(kernel="precomputed", **params).fit(np.ones((60, 60)), y)
 
 
 BAD_MATRICES: list[tuple[Any, type[Exception], str]] = [
@@ -299,14 +302,15 @@ def test_function_whose_values_do_not_fit() -> None:
     assert SVC(kernel=kernel, cache_size=1).fit(X, y).certificate_.optimal
 
 
-def test_bits_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("multi_class", ["ovo", "ww"])
+def test_bits_do_not_depend_on_threads(multi_class: str, monkeypatch: pytest.MonkeyPatch) -> None:
     labels = np.random.default_rng(0).integers(0, 3, 600)
     rows = np.random.default_rng(1).normal(size=(600, 3))
     results = []
     for n_threads in (1, 2):
         monkeypatch.setattr("multimargin.fitting.n_threads", lambda n=n_threads: n)
         monkeypatch.setattr("multimargin.model.n_threads", lambda n=n_threads: n)
-        clf = SVC(kernel="precomputed").fit(gaussian(rows, rows), labels)
+        clf = SVC(multi_class=multi_class, kernel="precomputed").fit(gaussian(rows, rows), labels)
         results.append((clf.dual_coef_, clf.decision_function(gaussian(rows, rows))))
     for first, second in zip(*results, strict=True):
         np.testing.assert_array_equal(first, second)

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 
-from helpers import Case, cases, draw_data, each_bias, each_loss, each_machine, make_problem, solve_dual_densely
+from helpers import (
+    Case,
+    OracleError,
+    cases,
+    draw_data,
+    each_bias,
+    each_loss,
+    each_machine,
+    make_problem,
+    solve_dual_densely,
+)
 from multimargin.certificate import evaluate
 from multimargin.kernels import KernelSpec
 from multimargin.problem import Bias, DualProblem, Loss
@@ -29,7 +39,10 @@ def solve_to(problem: DualProblem, solver: SolverChoice, tol: float = TOL) -> So
 @given(case=cases())
 def test_all_solvers_reach_the_optimum_of_clarabel(name: str, loss: Loss, bias: Bias, case: Case) -> None:
     problem = case.problem(name, loss, bias)
-    dual, scores = solve_dual_densely(problem)
+    try:
+        dual, scores = solve_dual_densely(problem)
+    except OracleError:  # a kernel matrix of low rank can be too much for it
+        reject()
     for solver in SolverChoice:
         solution = solve_to(problem, solver)
         assert solution.state.scores is not None
@@ -42,10 +55,9 @@ def test_all_solvers_reach_the_optimum_of_clarabel(name: str, loss: Loss, bias: 
         assert violation(problem, solution.state.amounts) <= TOL + rounding(problem, solution)
         assert reached.dual == pytest.approx(dual, rel=1e-6)
         scale = max(1.0, float(np.abs(scores).max()))
-        # A dual that is short of the optimum by g has scores within sqrt(2 k g) of the best ones, clarabel's too.
-        short = max(0.0, reached.primal - min(dual, reached.dual))
-        atol = max(1e-5 * scale, 2 * np.sqrt(2 * float(np.abs(gram_matrix(problem)).max()) * short))
-        np.testing.assert_allclose(solution.state.scores, scores, atol=atol, err_msg=solver.value)
+        # Where our dual is the larger one clarabel's scores are off by up to this: |f - f*|^2 <= 2 k (D* - D).
+        excess = np.sqrt(2 * float(np.abs(gram_matrix(problem)).max()) * max(0.0, reached.dual - dual))
+        np.testing.assert_allclose(solution.state.scores, scores, atol=1e-5 * scale + excess, err_msg=solver.value)
 
 
 def rounding(problem: DualProblem, solution: Solution) -> float:

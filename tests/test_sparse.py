@@ -210,13 +210,15 @@ def test_warning_names_the_column() -> None:
 
 
 @pytest.mark.parametrize("integer", [np.int32, np.int64])
-def test_bits_do_not_depend_on_threads(integer: type, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("multi_class", ["ovo", "ww"])
+def test_bits_do_not_depend_on_threads(integer: type, multi_class: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = draw_sparse(n=700, width=40)
     fits = []
     for n_threads in (1, 2):
         monkeypatch.setattr("multimargin.fitting.n_threads", lambda n=n_threads: n)
         monkeypatch.setattr("multimargin.model.n_threads", lambda n=n_threads: n)
-        clf = SVC(gamma=0.1).fit(with_integers(X, integer), y)
+        monkeypatch.setattr("multimargin.pair_model.n_threads", lambda n=n_threads: n)
+        clf = SVC(multi_class=multi_class, gamma=0.1).fit(with_integers(X, integer), y)
         fits.append((clf.dual_coef_, clf.decision_function(X)))
     for first, second in zip(*fits, strict=True):
         np.testing.assert_array_equal(first, second)

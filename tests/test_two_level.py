@@ -44,7 +44,7 @@ def test_kept_rows_change_nothing(C: float) -> None:
     """A cache that holds the kernel matrix (6 MB), some rows, or none: the bits are the same, the rows computed not."""
     n_features = 80  # with few features nothing is kept
     X, y = make_classification(1200, n_features, n_informative=20, n_classes=4, flip_y=0.05, random_state=3)
-    fits = [SVC(C=C, gamma=0.5 / n_features, cache_size=size).fit(X, y) for size in (100, 2, 1e-3)]
+    fits = [SVC(multi_class="ww", C=C, gamma=0.5 / n_features, cache_size=size).fit(X, y) for size in (100, 2, 1e-3)]
     for clf in fits[1:]:
         np.testing.assert_array_equal(fits[0].dual_coef_, clf.dual_coef_)
     rows = [clf.certificate_.kernel_rows for clf in fits]
@@ -55,6 +55,7 @@ def test_class_order_does_not_make_one_class_blocks(data: tuple[np.ndarray, np.n
     """At the start all examples violate alike; sorted labels must not make a first block of one class."""
     X, y = data
     order = np.argsort(y, kind="stable")
-    shuffled, ordered = SVC(C=1, gamma=0.2, tol=1e-6).fit(X, y), SVC(C=1, gamma=0.2, tol=1e-6).fit(X[order], y[order])
+    shuffled = SVC(multi_class="ww", C=1, gamma=0.2, tol=1e-6).fit(X, y)
+    ordered = SVC(multi_class="ww", C=1, gamma=0.2, tol=1e-6).fit(X[order], y[order])
     np.testing.assert_allclose(shuffled.certificate_.dual, ordered.certificate_.dual, rtol=1e-7)
     assert ordered.certificate_.n_iter < 3 * shuffled.certificate_.n_iter
