@@ -11,6 +11,8 @@ namespace {
 constexpr Index chunk_points = 1024;
 // Up to so many points are rows against the support vectors as columns: a panel of 64 points would be mostly empty.
 constexpr Index few_points = 16;
+// A multiple of what dot products take at a time, whatever the instruction set.
+constexpr Index few_padding = 64;
 // Points that walk the DAG together: many, so that there are some at every node, but work for every thread.
 constexpr Index least_walk = 512, largest_walk = 4096;
 
@@ -70,30 +72,71 @@ PairModel::PairModel(const KernelSource& support_vectors, std::vector<Index> n_s
         }
     }
     single_ = source_.accurate_in_float32();
-    few_f64_ = {source_.columns_f64(rows), {dual_coef.begin(), dual_coef.end()}};
-    if (single_) few_f32_ = {source_.columns_f32(rows), {dual_coef.begin(), dual_coef.end()}};
+    few_f64_ = make_few<double>(dual_coef);
+    if (single_) few_f32_ = make_few<float>(dual_coef);
 }
 
-// One row of kernel values serves all pairs: a dot product for every class and every other class.
 template <class T>
-void PairModel::few_scores(const FewPoints<T>& few, const DataView& points, double* scores) const {
+PairModel::FewPoints<T> PairModel::make_few(std::span<const double> dual_coef) const {
+    FewPoints<T> few;
+    const Index n = source_.size();
+    few.columns = source_.columns<T>(range(0, n));
+    Index size = 0;
+    for (const Index count : n_support_) {
+        few.begin.push_back(size);
+        few.width.push_back(round_up(count, few_padding));
+        size += few.width.back() * (n_classes() - 1);
+    }
+    few.coef.assign(unsigned_index(size), T(0));
+    for (std::size_t c = 0; c < n_support_.size(); ++c) {
+        for (Index m = 0; m + 1 < n_classes(); ++m) {
+            for (Index s = 0; s < n_support_[c]; ++s) {
+                few.coef[unsigned_index(few.begin[c] + m * few.width[c] + s)] =
+                    static_cast<T>(dual_coef[unsigned_index(m * n + begin_[c] + s)]);
+            }
+        }
+    }
+    return few;
+}
+
+// One row of kernel values serves all pairs.
+template <class T, class Use>
+void PairModel::for_few(const FewPoints<T>& few, const DataView& points, Use use) const {
     const KernelColumns<T>& support = *few.columns;
-    const Index n = support.size(), ld = support.n_panels() * simd::panel_width, n_points = count_points(points);
+    // Values beyond a class meet coefficients of zero; they must be numbers all the same.
+    const Index ld = support.n_panels() * simd::panel_width + few_padding, n_points = count_points(points);
     const auto rows = support.prepare_points(points);
-    AlignedVector<T> values(unsigned_index(n_points * ld));
+    AlignedVector<T> values(unsigned_index(n_points * ld), T(0));
     for (Index panel = 0; panel < support.n_panels(); ++panel) {
         support.fill_panel(*rows, 0, n_points, panel, values.data() + panel * simd::panel_width, ld);
     }
-    for (Index k = 0; k < n_points; ++k) {
-        const T* row = values.data() + k * ld;
-        for (Index p = 0; p < n_pairs(); ++p) {
-            const auto [i, j] = pairs_[unsigned_index(p)];
-            const Index first = begin_[unsigned_index(i)], second = begin_[unsigned_index(j)];
-            const double a = dot_of(few.coef.data() + (j - 1) * n + first, row + first, n_support_[unsigned_index(i)]);
-            const double b = dot_of(few.coef.data() + i * n + second, row + second, n_support_[unsigned_index(j)]);
-            scores[k * n_pairs() + p] = a + b + intercept_[unsigned_index(p)];
-        }
-    }
+    for (Index k = 0; k < n_points; ++k) use(k, values.data() + k * ld);
+}
+
+template <class T>
+double PairModel::few_score(const FewPoints<T>& few, const T* values, Index pair) const {
+    const auto [i, j] = pairs_[unsigned_index(pair)];
+    const auto sum = [&](Index own, Index other) {
+        const std::size_t c = unsigned_index(own);
+        return dot_of(few.coef.data() + few.begin[c] + other * few.width[c], values + begin_[c], few.width[c]);
+    };
+    return sum(i, j - 1) + sum(j, i) + intercept_[unsigned_index(pair)];
+}
+
+template <class T>
+void PairModel::few_scores(const FewPoints<T>& few, const DataView& points, double* scores) const {
+    for_few(few, points, [&](Index k, const T* values) {
+        for (Index p = 0; p < n_pairs(); ++p) scores[k * n_pairs() + p] = few_score(few, values, p);
+    });
+}
+
+template <class T>
+void PairModel::few_walks(const FewPoints<T>& few, const DataView& points, std::int64_t* classes) const {
+    for_few(few, points, [&](Index k, const T* values) {
+        Index first = 0, last = n_classes() - 1;
+        while (first < last) few_score(few, values, pair_of(first, last)) > 0.0 ? --last : ++first;
+        classes[k] = first;
+    });
 }
 
 // Scores of a chunk, one line per pair; then `use(first point, number of points, scores, ld)`.
@@ -181,8 +224,7 @@ void PairModel::walk_block(const DataView& points, Index begin, Index end, std::
             if (waiting.empty()) continue;
             if (monitor.poll()) return;
             const Index last = first + d - 1 - depth;
-            const Index pair = first * (2 * d - first - 1) / 2 + last - first - 1;
-            walk_pair<T>(pair, points, waiting, scores, monitor);
+            walk_pair<T>(pair_of(first, last), points, waiting, scores, monitor);
             for (std::size_t k = 0; k < waiting.size(); ++k) {
                 next[unsigned_index(scores[k] > 0.0 ? first : first + 1)].push_back(waiting[k]);
             }
@@ -197,6 +239,10 @@ void PairModel::walk_block(const DataView& points, Index begin, Index end, std::
 
 bool PairModel::walk(const DataView& points, ThreadTeam& team, Monitor& monitor, std::int64_t* classes) const {
     const Index n = count_points(points);
+    if (n <= few_points && std::holds_alternative<DenseView>(points)) {
+        single_ ? few_walks(few_f32_, points, classes) : few_walks(few_f64_, points, classes);
+        return true;
+    }
     const Index together = std::clamp(n / team.n_threads() + 1, least_walk, largest_walk);
     const auto task = [&](Index block) {
         const Index begin = block * together, end = std::min(n, begin + together);

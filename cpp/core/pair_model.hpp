@@ -37,17 +37,31 @@ class PairModel {
         Index first, second;
     };
 
-    // For a few points at a time: all support vectors as columns, and coefficients by row of LIBSVM's layout.
+    // For a few points at a time: all support vectors as columns; coefficients class by class, each row of LIBSVM's
+    // layout filled up with zeros, so that dot products have no rest.
     template <class T>
     struct FewPoints {
         std::unique_ptr<KernelColumns<T>> columns;
         AlignedVector<T> coef;
+        std::vector<Index> begin, width;  // by class
     };
 
     template <class Use>
     bool for_each_chunk(const DataView& points, bool single, ThreadTeam& team, Monitor& monitor, Use use) const;
     template <class T>
+    FewPoints<T> make_few(std::span<const double> dual_coef) const;
+    // use(point, its kernel values with all support vectors)
+    template <class T, class Use>
+    void for_few(const FewPoints<T>& few, const DataView& points, Use use) const;
+    template <class T>
+    double few_score(const FewPoints<T>& few, const T* values, Index pair) const;
+    template <class T>
     void few_scores(const FewPoints<T>& few, const DataView& points, double* scores) const;
+    template <class T>
+    void few_walks(const FewPoints<T>& few, const DataView& points, std::int64_t* classes) const;
+    Index pair_of(Index first, Index second) const {
+        return first * (2 * n_classes() - first - 1) / 2 + second - first - 1;
+    }
     template <class T>
     void walk_block(const DataView& points, Index begin, Index end, std::int64_t* classes, Monitor& monitor) const;
     template <class T>
