@@ -141,8 +141,8 @@ def test_no_support_vectors() -> None:
     X, y = data(3)
     with pytest.warns(match="ended early"):
         clf = SVC(max_iter=0).fit(X, y)
-    if len(clf.support_) == 0:
-        np.testing.assert_array_equal(to_sklearn(clf).predict(X), clf.predict(X))
+    assert len(clf.support_) == 0
+    np.testing.assert_array_equal(to_sklearn(clf).predict(X), clf.predict(X))
 
 
 @pytest.mark.parametrize(

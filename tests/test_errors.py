@@ -200,7 +200,7 @@ def test_warm_start_refuses_another_kind_of_machine() -> None:
 
 def test_probability_is_deprecated() -> None:
     with pytest.warns(FutureWarning, match="probability=True is deprecated as in scikit-learn"):
-        SVC(probability=True).fit(X, y)
+        assert hasattr(SVC(probability=True).fit(X, y), "predict_proba")
 
 
 def test_hard_margin_that_does_not_exist() -> None:

@@ -206,7 +206,6 @@ Outcome BinaryBlocks<T>::solve_block(double target, Index limit) {
     counted_ += descent_.steps();
     tally_.iterations += descent_.steps();
     if (outcome == Outcome::out_of_steps && chunk <= allowed) outcome = Outcome::satisfied;
-    if (descent_.steps() == 0 && outcome == Outcome::satisfied) outcome = Outcome::stuck;
     Coefficients changes(1);
     block_changes_.assign(block_.size(), 0.0);
     for (std::size_t b = 0; b < block_.size(); ++b) {

@@ -142,6 +142,33 @@ TEST(binary_batch_a_watcher_ends_everything) {
     }
 }
 
+TEST(binary_batch_is_watched_while_only_others_work) {
+    // The larger one is done at once, the other takes long: whoever has none left to take must go on asking.
+    Tasks work({1500, 300}, 1e6);
+    work.clouds[0].C.assign(1500, 1e-3);
+    work.tasks.clear();
+    for (std::size_t t = 0; t < 2; ++t) work.tasks.emplace_back(work.clouds[t].problem(work.sources[t]));
+    Options options = endless();
+    options.n_threads = 2;
+    options.max_iter = 3'000'000;  // an end, should nobody ask
+    Observer watcher(work.tasks, 3);
+    CHECK(solve_batch(work.tasks, options, &watcher) == StopReason::callback);
+    CHECK(work.tasks[1].report.stop_reason == StopReason::callback && watcher.seen.size() == 3);
+}
+
+TEST(binary_batch_threads_share_the_cache) {
+    const auto rows_computed = [](Index n_threads, double bytes) {
+        Tasks work({300, 200});
+        Options options;
+        options.n_threads = n_threads;
+        options.cache_bytes = bytes;
+        solve_batch(work.tasks, options, nullptr);
+        return std::pair{work.tasks[0].report.kernel_rows, work.tasks[1].report.kernel_rows};
+    };
+    CHECK(rows_computed(2, 1e5) == rows_computed(1, 5e4));
+    CHECK(rows_computed(1, 1e5) != rows_computed(1, 5e4));  // so that it matters
+}
+
 TEST(binary_batch_progress_counts_what_is_finished) {
     // The larger ones are easy, the small one takes as long as the watcher lets it.
     Tasks work({310, 800, 500, 300});

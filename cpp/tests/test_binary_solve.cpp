@@ -188,6 +188,26 @@ TEST(binary_solve_max_iter_that_is_just_enough_is_no_failure) {
     CHECK(limited.amounts == state.amounts);
 }
 
+TEST(binary_solve_max_iter_with_tol_met_is_convergence) {
+    // The steps aim below tol: they may run out between there and tol. Where they do is only known afterwards.
+    const TwoClouds clouds(120, 80, 3, 3);
+    const DenseSource source = clouds.source();
+    const BinaryProblem problem = clouds.problem(source);
+    Index n_seen = 0;
+    for (const Index steps : {100, 120, 140, 160, 180, 200}) {
+        Options options;
+        options.precision = Precision::float64;
+        options.max_iter = steps;
+        options.tol = 1e-12;
+        BinaryState far(problem), near(problem);
+        options.tol = 1.05 * solve_alone(problem, far, options).violation;
+        const BinaryReport report = solve_alone(problem, near, options);
+        CHECK(report.stop_reason == StopReason::converged && report.violation <= options.tol);
+        n_seen += report.iterations == steps && report.violation > 0.95 * options.tol ? 1 : 0;
+    }
+    CHECK(n_seen > 0);
+}
+
 TEST(binary_solve_stops_at_any_moment) {
     for (const Index n : {500, 4300}) {
         LongWork work(n);
@@ -221,6 +241,9 @@ TEST(binary_solve_stopped_before_the_first_look_verifies_nothing) {
     CHECK_CLOSE(again.bias, first.bias, 1e-2);
     CHECK(state.amounts == amounts && !state.scores_current);
     check_usable(clouds, Loss::hinge, state, again);
+    BinaryState copy(problem);  // nor does it know any score
+    copy.amounts = amounts;
+    CHECK_CLOSE(solve_alone(problem, copy, options).bias, first.bias, 1e-2);
 }
 
 TEST(binary_solve_stops_by_a_watcher) {

@@ -161,7 +161,11 @@ def from_sklearn(svc: svm.SVC) -> SVC:
     theirs = svc.get_params(deep=False)
     shared = set(SVC().get_params()) & set(theirs) - {"probability"}
     clf = SVC(**{name: theirs[name] for name in shared}, multi_class=ONE_VS_ONE)
-    model = _our_model(svc)
+    clf.__dict__.update(_our_attributes(svc, _our_model(svc)))
+    return clf
+
+
+def _our_attributes(svc: svm.SVC, model: PairModel) -> dict[str, Any]:
     recipe = Recipe(
         machine=MACHINES["ww"],
         kernel=model.kernel,
@@ -171,10 +175,9 @@ def from_sklearn(svc: svm.SVC) -> SVC:
         tol=float(svc.tol),
         scheme=ONE_VS_ONE,
     )
-    same = ("classes_", "class_weight_", "support_", "shape_fit_", "n_features_in_", "feature_names_in_", "fit_status_")
-    known: dict[str, Any] = {name: getattr(svc, name) for name in same if hasattr(svc, name)}
     sign = -1.0 if model.n_classes == 2 else 1.0
-    known |= {
+    same = ("classes_", "class_weight_", "support_", "shape_fit_", "n_features_in_", "feature_names_in_", "fit_status_")
+    return {name: getattr(svc, name) for name in same if hasattr(svc, name)} | {
         "support_vectors_": model.support_vectors,
         "n_support_": model.n_support,
         "dual_coef_": sign * model.dual_coef,
@@ -186,8 +189,6 @@ def from_sklearn(svc: svm.SVC) -> SVC:
         "_recipe": recipe,
         "_state": None,
     }
-    clf.__dict__.update(known)
-    return clf
 
 
 def _our_model(svc: svm.SVC) -> PairModel:

@@ -248,9 +248,8 @@ def folds_for_calibration(
     """Return stratified folds as (train, test) arrays of rows, without chance.
 
     The distinct rows of each class are dealt out in turn, and the next class goes on where the last one ended. So fold
-    sizes differ by one distinct row at most, overall and within each class, every class is in every training part, and
-    a class of fewer than ``n_folds`` rows is in as many test parts as it has rows. Rows of weight 0 are in no part. A
-    class whose rows are all equal cannot be held out: they are in one test part and in every training part.
+    sizes differ by one distinct row at most, overall and within each class; rows of weight 0 are in no part. Every
+    class is in every training part, one whose rows are all equal even where it is in the test part.
 
     With ``X`` equal rows of a class share a fold, and the turn goes by what is in the rows. Then a row of weight 2 and
     the same row twice, in any order of the rows, give the same folds, the same training problems, and curves that

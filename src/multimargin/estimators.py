@@ -291,8 +291,13 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         validate_data(self, X, reset=False, skip_check_array=True)  # names and number of columns
         return points
 
+    def _scores_decide(self) -> bool:
+        """Curves fitted to each class may prefer another class than the scores do: then these are not shown."""
+        return self.calibration not in ("sigmoid", "isotonic")
+
+    @available_if(_scores_decide)  # type: ignore[untyped-decorator]
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Return the scores that decide.
+        """Return the scores that decide; not there with calibration="sigmoid" or "isotonic", where probabilities do.
 
         Two classes: one score, shape (n_samples,), positive for ``classes_[1]``; (f_1 - f_0) / 2 where a machine has
         one function per class. More: shape (n_samples, n_classes), for "ovo" and "dag" made of votes and a bounded
