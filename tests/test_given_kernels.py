@@ -104,6 +104,10 @@ def test_only_columns_of_support_vectors_are_read() -> None:
         bad[row, column] = value
         with pytest.raises(ValueError, match=sentence.format(row, column)):
             clf.predict(bad)
+    bad = K_POINTS.copy()
+    bad[:, clf.support_[0]] = np.nan  # throughout, but it is read
+    with pytest.raises(ValueError, match=sentence.format(0, clf.support_[0])):
+        clf.predict(bad)
     bad = holes.copy()
     bad[1:, unused[0]] = K_POINTS[1:, unused[0]]  # NaN, but not throughout
     with pytest.raises(ValueError, match=sentence.format(0, unused[0])):

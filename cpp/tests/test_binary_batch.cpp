@@ -158,15 +158,15 @@ TEST(binary_batch_is_watched_while_only_others_work) {
 
 TEST(binary_batch_threads_share_the_cache) {
     const auto rows_computed = [](Index n_threads, double bytes) {
-        Tasks work({300, 200});
+        Tasks work({600, 400});  // enough kernel values for a second thread
         Options options;
         options.n_threads = n_threads;
         options.cache_bytes = bytes;
         solve_batch(work.tasks, options, nullptr);
         return std::pair{work.tasks[0].report.kernel_rows, work.tasks[1].report.kernel_rows};
     };
-    CHECK(rows_computed(2, 1e5) == rows_computed(1, 5e4));
-    CHECK(rows_computed(1, 1e5) != rows_computed(1, 5e4));  // so that it matters
+    CHECK(rows_computed(2, 2e5) == rows_computed(1, 1e5));
+    CHECK(rows_computed(1, 2e5) != rows_computed(1, 1e5));  // so that it matters
 }
 
 TEST(binary_batch_progress_counts_what_is_finished) {
