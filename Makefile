@@ -39,7 +39,7 @@ test-cpp: .venv/test
 	@mkdir -p build
 	$(BIN)/cmake -S . -B build/cpp-tests $(CMAKE_TESTS) -DMULTIMARGIN_WERROR=ON > build/cpp-tests.log
 	$(BIN)/cmake --build build/cpp-tests
-	$(BIN)/ctest --test-dir build/cpp-tests --output-on-failure
+	$(BIN)/ctest --test-dir build/cpp-tests --output-on-failure -j $(JOBS)
 
 test-python: .venv/test
 	$(BIN)/python -m pytest -q -n $(JOBS)
@@ -50,14 +50,14 @@ SANITIZED := build/sanitize
 SANITIZED_PYTHON := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH=$(SANITIZED)/python
 # Files that reach every part of the core, in about two minutes even when sanitized.
-SANITIZED_TESTS ?= $(wildcard $(patsubst %,tests/test_%.py,example_steps qp control threads degenerate))
+SANITIZED_TESTS ?= $(wildcard $(patsubst %,tests/test_%.py,example_steps qp control pair_control threads degenerate))
 
 sanitize: .venv/test
 	@mkdir -p build
 	$(BIN)/cmake -S . -B $(SANITIZED)/cpp-tests $(CMAKE_TESTS) -DMULTIMARGIN_SANITIZE=$(SANITIZE) \
 		-DCMAKE_CXX_FLAGS=-D_GLIBCXX_ASSERTIONS > build/sanitize.log
 	$(BIN)/cmake --build $(SANITIZED)/cpp-tests
-	UBSAN_OPTIONS=print_stacktrace=1 $(BIN)/ctest --test-dir $(SANITIZED)/cpp-tests --output-on-failure
+	UBSAN_OPTIONS=print_stacktrace=1 $(BIN)/ctest --test-dir $(SANITIZED)/cpp-tests --output-on-failure -j $(JOBS)
 	$(PIP) install --no-build-isolation --no-deps --upgrade --target $(SANITIZED)/python \
 		--config-settings=build-dir=$(SANITIZED)/module --config-settings=install.strip=false \
 		--config-settings=cmake.define.MULTIMARGIN_SANITIZE=$(SANITIZE) .
