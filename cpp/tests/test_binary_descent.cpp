@@ -115,6 +115,53 @@ TEST(binary_descent_reaches_bounds_exactly) {
     CHECK(at_zero + at_cap < 75);
 }
 
+TEST(binary_descent_reaches_a_bound_that_addition_misses) {
+    Numbers numbers(8);
+    Index n_seen = 0;
+    while (n_seen < 20) {
+        const double a = numbers.uniform(0.0, 0.3), C = numbers.uniform(0.9, 1.0);
+        if (a + (C - a) == C) continue;
+        ++n_seen;
+        for (const bool first_lighter : {true, false}) {
+            TwoClouds clouds(1, 1, 2, 3);
+            clouds.C = first_lighter ? std::vector<double>{C, 7.0} : std::vector<double>{7.0, C};
+            std::fill(clouds.X.begin(), clouds.X.end(), 0.0);  // the same point twice: as far as the box allows
+            Work<double> work(clouds);
+            work.start_at({a, a});
+            CHECK(work.run(1e-9) == Outcome::satisfied);
+            CHECK(work.descent.amount(first_lighter ? 0 : 1) == C);
+        }
+    }
+}
+
+TEST(binary_descent_takes_the_pair_of_largest_gain) {
+    // At zero all positive scores tie and the first is taken; the second follows from kernel and ridges.
+    for (const Loss loss : losses) {
+        TwoClouds clouds(30, 60, 3, 12);
+        vary_weights(clouds, 0.1, 5.0);
+        Work<double> work(clouds, loss);
+        CHECK(work.run(1e-9, 1) == Outcome::out_of_steps);
+        Index second = 30;
+        double best = 0.0;
+        for (Index j = 30; j < 90; ++j) {
+            const double bend = work.problem.diagonal(0) + work.problem.diagonal(j) - 2.0 * clouds.kernel(0, j);
+            if (4.0 / bend > best) best = 4.0 / bend, second = j;
+        }
+        for (Index e = 0; e < 90; ++e) CHECK((work.descent.amount(e) > 0.0) == (e == 0 || e == second));
+    }
+}
+
+TEST(binary_descent_of_a_kernel_that_is_not_positive) {
+    TwoClouds clouds(1, 1, 2, 3);
+    for (const double C : {1.0, 1e20}) {
+        clouds.C = {C, C};
+        Work<double> work(clouds);
+        work.matrix[1] = work.matrix[64] = 1.5;  // curvature -1: to the bound, or as far as its floor says
+        CHECK(work.run(1e-9, 1) != Outcome::stuck);
+        CHECK(work.descent.amount(0) == std::min(C, 2.0 / 1e-12) && work.descent.amount(1) == work.descent.amount(0));
+    }
+}
+
 TEST(binary_descent_of_one_pair) {
     for (const bool first_lighter : {true, false}) {
         TwoClouds clouds(1, 1, 2, 3);
