@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from multimargin.kernels import KernelStore
 from multimargin.machines import FloatArray
 from multimargin.problem import Bias, Loss
 from multimargin.schemes import BinaryProblem
-from multimargin.solver import Progress, SolverOptions, SolverReport, read_report
+from multimargin.solver import Progress, SolverOptions, SolverReport, StopReason, read_report
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,3 +130,20 @@ def progress_of(report: SolverReport, n_active: int, n_support: int) -> Progress
         name: getattr(report, name) for name in ("seconds", "violation", "dual", "primal", "kernel_rows", "cache_hits")
     }
     return Progress(iteration=report.n_iter, n_active=n_active, n_support=n_support, **shared)
+
+
+def sum_reports(reports: Sequence[SolverReport]) -> SolverReport:
+    """Return one report for several problems: objectives and costs add up, the worst one gives the violation."""
+    unfinished = [report for report in reports if report.stop_reason is not StopReason.CONVERGED]
+    return replace(
+        (unfinished or reports)[0],
+        n_iter=sum(report.n_iter for report in reports),
+        seconds=sum(report.seconds for report in reports),
+        violation=max(report.violation for report in reports),
+        dual=sum(report.dual for report in reports),
+        primal=sum(report.primal for report in reports),
+        kernel_rows=sum(report.kernel_rows for report in reports),
+        cache_hits=sum(report.cache_hits for report in reports),
+        verified=all(report.verified for report in reports),
+        float64_rows=any(report.float64_rows for report in reports),
+    )

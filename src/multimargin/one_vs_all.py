@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from multimargin.binary import solve_batch
+from multimargin.binary import solve_batch, sum_reports
 from multimargin.coupling import coefficients
 from multimargin.machines import MACHINES, FloatArray
 from multimargin.problem import Bias, DualProblem
@@ -18,9 +18,7 @@ from multimargin.solver import (
     Progress,
     Solution,
     SolverOptions,
-    SolverReport,
     SolverState,
-    StopReason,
     Watch,
     check_start,
 )
@@ -56,7 +54,7 @@ def solve_one_vs_all(
     batch = solve_batch(problem.store, binaries, problem.loss, options, starts, None if watch is None else watch_parts)
     amounts = _join(problem, binaries, [solution.amounts for solution in batch.solutions])
     bias = np.array([solution.bias for solution in batch.solutions])
-    report = _sum_up([solution.report for solution in batch.solutions])
+    report = sum_reports([solution.report for solution in batch.solutions])
     state = SolverState(amounts, None, problem.n_classes, bias)
     if np.isinf(problem.data.C).all() and report.verified:  # the hard margin's primal point is made from the scores
         state = replace(state, scores=_scores(problem, amounts))
@@ -88,20 +86,3 @@ def _join(problem: DualProblem, binaries: list[BinaryProblem], parts: list[Float
 def _of_class(problem: DualProblem, binary: BinaryProblem, c: int, state: SolverState) -> FloatArray:
     examples = np.concatenate([binary.positive, binary.negative])
     return np.ascontiguousarray(state.amounts[examples, _components(problem, c)[examples]])
-
-
-def _sum_up(reports: list[SolverReport]) -> SolverReport:
-    """Return the report of all classes: objectives and costs add up, the worst class gives the violation."""
-    unfinished = [report for report in reports if report.stop_reason is not StopReason.CONVERGED]
-    return replace(
-        (unfinished or reports)[0],
-        n_iter=sum(report.n_iter for report in reports),
-        seconds=sum(report.seconds for report in reports),
-        violation=max(report.violation for report in reports),
-        dual=sum(report.dual for report in reports),
-        primal=sum(report.primal for report in reports),
-        kernel_rows=sum(report.kernel_rows for report in reports),
-        cache_hits=sum(report.cache_hits for report in reports),
-        verified=all(report.verified for report in reports),
-        float64_rows=any(report.float64_rows for report in reports),
-    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from multimargin.binary import Batch, BinarySolution, evaluate_binary, progress_of, signs, solve_batch
+from multimargin.binary import Batch, BinarySolution, evaluate_binary, progress_of, signs, solve_batch, sum_reports
 from multimargin.certificate import Certificate, Objectives, assemble, worst_of
 from multimargin.fitting import (
     Fitted,
@@ -285,17 +285,6 @@ def model_attributes(data: TrainingSet, model: PairModel) -> dict[str, Any]:
 
 
 def _last_moment(fit: PairFit, solutions: Sequence[BinarySolution]) -> Progress:
-    reports = [solution.report for solution in solutions]
-    total = replace(
-        reports[0],
-        stop_reason=StopReason.CONVERGED,
-        n_iter=sum(report.n_iter for report in reports),
-        seconds=sum(report.seconds for report in reports),
-        violation=max(report.violation for report in reports),
-        dual=sum(report.dual for report in reports),
-        primal=sum(report.primal for report in reports),
-        kernel_rows=sum(report.kernel_rows for report in reports),
-        cache_hits=sum(report.cache_hits for report in reports),
-    )
+    total = sum_reports([solution.report for solution in solutions])
     used = [int((solution.amounts > 0).sum()) for solution in solutions]
     return progress_of(total, len(fit.data.y), sum(used))
