@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import _ovr_decision_function
 
+from multimargin.kernels import KernelSpec
+from multimargin.pair_model import PairModel
 from multimargin.voting import CHUNK, dag_path, dag_scores, ovr_scores, vote, votes
 
 Scores = NDArray[np.float64]
@@ -39,6 +41,27 @@ def test_votes_are_counted_as_in_libsvm(case: tuple[Scores, int]) -> None:
     np.testing.assert_array_equal(votes(D, n_classes), expected)
     most = [min(c for c in range(n_classes) if counts[c] == counts.max()) for counts in expected]
     np.testing.assert_array_equal(vote(D, n_classes), most)
+
+
+@pytest.mark.parametrize("scheme", ["ovo", "dag"])
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 7, 12])
+def test_one_row_gets_the_class_of_all_its_votes(n_classes: int, scheme: str) -> None:
+    """Pair scores at random: no class beats all others, ties abound, and some pairs need not be asked."""
+    rng = np.random.default_rng(n_classes)
+    model = PairModel(
+        support=np.arange(5 * n_classes),
+        support_vectors=rng.normal(size=(5 * n_classes, 3)),
+        n_support=np.full(n_classes, 5, dtype=np.int32),
+        dual_coef=rng.normal(size=(n_classes - 1, 5 * n_classes)),
+        intercept=rng.normal(size=n_classes * (n_classes - 1) // 2),
+        kernel=KernelSpec("rbf", gamma=0.5),
+        scheme=scheme,
+    )
+    X = rng.normal(size=(200, 3))
+    expected = (vote if scheme == "ovo" else dag_path)(model.pair_scores(X), n_classes)
+    assert n_classes < 4 or len(np.unique(votes(model.pair_scores(X), n_classes).max(axis=1))) > 1
+    np.testing.assert_array_equal(model.codes(X), expected)
+    np.testing.assert_array_equal(np.concatenate([model.codes(x[None]) for x in X]), expected)
 
 
 def test_a_tie_goes_to_the_smaller_class_and_a_zero_to_the_second() -> None:

@@ -139,6 +139,36 @@ void PairModel::few_walks(const FewPoints<T>& few, const DataView& points, std::
     });
 }
 
+// The class with the most votes, without asking every pair: the class that can still get the most votes (the smaller
+// of two) is asked for its next pair, and wins when none of its pairs is left. Where a class beats all others, one pair
+// for each of them settles the vote.
+template <class T>
+void PairModel::few_votes(const FewPoints<T>& few, const DataView& points, std::int64_t* classes) const {
+    const Index d = n_classes();
+    std::vector<Index> losses(unsigned_index(d));
+    std::vector<char> asked(unsigned_index(n_pairs()));
+    for_few(few, points, [&](Index k, const T* values) {
+        std::fill(losses.begin(), losses.end(), 0);
+        std::fill(asked.begin(), asked.end(), 0);
+        Index leader = 0, other = 0;
+        while (other < d) {
+            const Index i = std::min(leader, other), j = std::max(leader, other);
+            const Index pair = i < j ? pair_of(i, j) : -1;
+            if (pair < 0 || asked[unsigned_index(pair)]) {
+                ++other;
+                continue;
+            }
+            asked[unsigned_index(pair)] = 1;
+            const Index loser = few_score(few, values, pair) > 0.0 ? j : i;
+            ++losses[unsigned_index(loser)];
+            if (loser != leader) continue;
+            leader = std::min_element(losses.begin(), losses.end()) - losses.begin();
+            other = 0;
+        }
+        classes[k] = leader;
+    });
+}
+
 // Scores of a chunk, one line per pair; then `use(first point, number of points, scores, ld)`.
 template <class Use>
 bool PairModel::for_each_chunk(const DataView& points, bool single, ThreadTeam& team, Monitor& monitor, Use use) const {
@@ -187,9 +217,7 @@ std::int64_t PairModel::winner_of(const double* scores, Index stride) const {
 bool PairModel::vote(const DataView& points, ThreadTeam& team, Monitor& monitor, std::int64_t* classes) const {
     const Index n = count_points(points);
     if (n <= few_points && std::holds_alternative<DenseView>(points)) {
-        std::vector<double> few(checked_product(n, n_pairs()));
-        single_ ? few_scores(few_f32_, points, few.data()) : few_scores(few_f64_, points, few.data());
-        for (Index k = 0; k < n; ++k) classes[k] = winner_of(few.data() + k * n_pairs(), 1);
+        single_ ? few_votes(few_f32_, points, classes) : few_votes(few_f64_, points, classes);
         return true;
     }
     return for_each_chunk(points, single_, team, monitor,

@@ -59,6 +59,8 @@ class PairModel {
     void few_scores(const FewPoints<T>& few, const DataView& points, double* scores) const;
     template <class T>
     void few_walks(const FewPoints<T>& few, const DataView& points, std::int64_t* classes) const;
+    template <class T>
+    void few_votes(const FewPoints<T>& few, const DataView& points, std::int64_t* classes) const;
     Index pair_of(Index first, Index second) const {
         return first * (2 * n_classes() - first - 1) / 2 + second - first - 1;
     }
