@@ -12,6 +12,8 @@ using simd::panel_width;
 constexpr Index steps_per_example = 40;     // a block that needs more is ill-conditioned ...
 constexpr double fair_share = 0.25;         // ... unless its steps bring it this far in each such turn
 constexpr Index most_free = 1500;           // of the active set: its factor costs the square of this per step
+constexpr Index crawling_steps = 6;         // per example, of a block that may be given up
+constexpr Index many_free = 6000;           // of all examples, by what the block shows: beyond any factor
 constexpr Index most_free_at_entry = 400;   // of a block that goes back to where it came from
 constexpr double patience = 20.0;           // with an active set that started from few free variables
 constexpr double cost_worth_threads = 4e6;  // multiply-adds: below, waking a thread takes as long
@@ -32,7 +34,10 @@ BlockSolver<T>::BlockSolver(const Problem& problem, bool prefers_active_set, Mon
       prefers_active_set_(prefers_active_set) {}
 
 template <class T>
-bool BlockSolver<T>::solve(Workspace& block, const BlockPlace<T>& place, double target, Index max_steps) {
+bool BlockSolver<T>::solve(Workspace& block, const BlockPlace<T>& place, double target, Index max_steps,
+                           bool may_give_up) {
+    may_give_up_ = may_give_up;
+    gave_up_ = false;
     ++tally_.phases.blocks;
     Stopwatch watch;
     const double kernel_before = tally_.phases.kernel;
@@ -66,6 +71,8 @@ bool BlockSolver<T>::by_descent(const BlockPlace<T>& place, double target, Index
         if (solved || monitor_.stopped()) return true;
         used = tally_.iterations - begin;
         const bool judge = used >= next_judgement;
+        gave_up_ = may_give_up_ && used >= crawling_steps * size && count_free() * problem_.size() > many_free * size;
+        if (gave_up_) return false;
         if (may_switch && (judge || used >= steps_worth_active_set())) {
             may_switch = false;
             if (switch_to_active_set(place, target, used, max_steps - used)) return prefers_active_set_ = true;

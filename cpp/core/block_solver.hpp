@@ -28,8 +28,9 @@ class BlockSolver {
     BlockSolver(const Problem& problem, bool prefers_active_set, Monitor& monitor, Tally& tally, ThreadTeam& team);
 
     // Solves the block to the target; false when the steps were used up first. The variables are in the workspace then,
-    // its scores are not brought up to date.
-    bool solve(Workspace& block, const BlockPlace<T>& place, double target, Index max_steps);
+    // its scores are not brought up to date. A block that crawls is given up where the caller knows something better.
+    bool solve(Workspace& block, const BlockPlace<T>& place, double target, Index max_steps, bool may_give_up = false);
+    bool gave_up() const { return gave_up_; }
 
     bool prefers_active_set() const { return prefers_active_set_; }
 
@@ -73,6 +74,7 @@ class BlockSolver {
     double entry_dual_ = 0.0;        // ... and the dual then
     AlignedVector<double> flushed_;  // the variables that the block's scores belong to
     bool prefers_active_set_;
+    bool may_give_up_ = false, gave_up_ = false;
 };
 
 }  // namespace multimargin

@@ -32,6 +32,7 @@ enum class Outcome {
     near,       // close to it for the first time: worth bringing the shrunk ones back
     imprecise,  // rows in float32 no longer carry the tolerance
     stuck,      // a step changed nothing
+    crawling,   // many variables are free, and steps on examples hardly get anywhere
     out_of_steps,
     stopped  // by the monitor
 };

@@ -44,6 +44,8 @@ class BoxFamily {
     // Without a slope (all variables inside and M singular), or without an end, the breakpoints decide.
     double root(std::vector<double>& breakpoints) const {
         constexpr int patience = 60;
+        // h is a sum of so many rounded terms: closer it cannot tell.
+        const double rounding = 4e-16 * static_cast<double>(free_.size() + 2);
         double tau = 0.0, low = -infinity, high = infinity;
         for (int i = 0; i < patience; ++i) {
             double h = tau + start_, slope = 1.0;
@@ -56,7 +58,7 @@ class BoxFamily {
             (h > 0.0 ? high : low) = tau;
             if (!(slope > 1e-9)) break;
             double next = tau - h / slope;
-            if (std::abs(next - tau) <= 1e-15 * (std::abs(tau) + scale_)) return next;
+            if (std::abs(next - tau) <= rounding * (std::abs(tau) + scale_)) return next;
             if (!(next > low && next < high)) next = 0.5 * (low + high);
             if (!std::isfinite(next)) break;
             tau = next;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "feature_descent.hpp"
 #include "two_level.hpp"
 
 namespace multimargin {
@@ -15,7 +16,7 @@ constexpr int usual_patience = 5;
 // Rounding of the scores, relative to the sum of magnitudes in them: no violation below that can be told.
 constexpr double score_rounding = 1e-15;
 
-enum class Reached { yes, imprecise, stalled, out_of_steps, stopped };
+enum class Reached { yes, imprecise, crawling, stalled, out_of_steps, stopped };
 
 class Solve {
   public:
@@ -85,9 +86,11 @@ class Solve {
         Reached reached = Reached::imprecise;
         const bool two_level = options_.solver == SolverKind::two_level;
         if (!float64_rows_) reached = two_level ? by_two_levels<float>() : by_descent<float>();
+        if (reached == Reached::crawling) reached = by_features();
         if (reached == Reached::imprecise) {
             float64_rows_ = true;
             reached = two_level ? by_two_levels<double>() : by_descent<double>();
+            if (reached == Reached::crawling) reached = by_features();
         }
         switch (reached) {
             case Reached::yes: return StopReason::converged;
@@ -105,11 +108,27 @@ class Solve {
 
     template <class T>
     Reached by_two_levels() {
-        TwoLevel<T> levels(problem_, state_, options_, prefers_active_set_, monitor_, tally_, team_);
+        TwoLevel<T> levels(problem_, state_, options_, prefers_active_set_, may_give_up_, monitor_, tally_, team_);
         const Reached reached = reach_all(levels);
         // Coefficients that float32 cannot carry come from a large C, where steps on examples crawl.
         prefers_active_set_ = levels.prefers_active_set() || float32_too_coarse(problem_, state_, options_.tol);
         return reached;
+    }
+
+    // Many free variables and steps that crawl: in the features of the kernel where it has few; then on as before.
+    Reached by_features() {
+        may_give_up_ = false;
+        if (float64_rows_ || float32_too_coarse(problem_, state_, options_.tol)) {
+            float64_rows_ = true;
+            return by_two_levels<double>();
+        }
+        FeatureDescent features(problem_, state_, monitor_, tally_, team_);
+        synchronize_ = [&features] { features.scatter(); };
+        const Outcome outcome = features.run(aim * options_.tol, options_.max_iter);
+        synchronize_ = [] {};
+        if (outcome == Outcome::stopped) return Reached::stopped;
+        if (outcome == Outcome::out_of_steps) return Reached::out_of_steps;
+        return by_two_levels<float>();
     }
 
     template <class Method>
@@ -145,6 +164,7 @@ class Solve {
             if (!look(descent)) return Reached::stopped;
             if (tally_.violation <= tol) return Reached::yes;
             if (outcome == Outcome::imprecise) return Reached::imprecise;
+            if (outcome == Outcome::crawling) return Reached::crawling;
             if (outcome == Outcome::near || active_violation_ <= tol) continue;  // only shrunk examples violate
             if (!float64_rows_ && options_.precision == Precision::automatic) return Reached::imprecise;
             disappointments = active_violation_ < 0.5 * best_seen ? 0 : disappointments + 1;
@@ -236,6 +256,7 @@ class Solve {
     std::function<void()> synchronize_ = [] {};
     bool float64_rows_;
     bool prefers_active_set_ = false;
+    bool may_give_up_ = true;
     double active_violation_ = infinity;
 };
 

@@ -40,7 +40,7 @@ bool takes_whole(const Problem& problem) {
 
 template <class T>
 TwoLevel<T>::TwoLevel(const Problem& problem, FullState& state, const Options& options, bool prefers_active_set,
-                      Monitor& monitor, Tally& tally, ThreadTeam& team)
+                      bool may_give_up, Monitor& monitor, Tally& tally, ThreadTeam& team)
     : problem_(problem),
       machine_(problem.machine()),
       state_(state),
@@ -51,6 +51,7 @@ TwoLevel<T>::TwoLevel(const Problem& problem, FullState& state, const Options& o
       // The active set takes a small problem as a whole.
       block_size_(takes_whole<T>(problem) || machine_.sum_to_zero ? large_block : default_block),
       one_block_(problem.size() <= block_size_),
+      may_give_up_(may_give_up),
       block_solver_(problem, prefers_active_set || takes_whole<T>(problem), monitor, tally, team) {}
 
 template <class T>
@@ -202,11 +203,12 @@ Outcome TwoLevel<T>::run_blocks(double target, Index max_iterations) {
         const Index left = max_iterations >= 0 ? max_iterations - tally_.iterations : std::numeric_limits<Index>::max();
         const double dual = tally_.dual;
         current_block_ = &block;
-        const bool solved = block_solver_.solve(block, {square(), positions}, block_target, left);
+        const bool solved = block_solver_.solve(block, {square(), positions}, block_target, left, may_give_up_);
         current_block_ = nullptr;
         if (!merge(block, before, positions)) return Outcome::stopped;
         if (monitor_.stopped()) return Outcome::stopped;
         if (max_iterations >= 0 && tally_.iterations >= max_iterations) return Outcome::out_of_steps;
+        if (block_solver_.gave_up()) return Outcome::crawling;
         if (!solved && std::is_same_v<T, float> && options_.precision == Precision::automatic)
             return Outcome::imprecise;
         if (!(tally_.dual > dual)) return Outcome::stuck;

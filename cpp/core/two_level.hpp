@@ -25,7 +25,7 @@ class TwoLevel final {
   public:
     // What solved the blocks before, in another precision, is tried first.
     TwoLevel(const Problem& problem, FullState& state, const Options& options, bool prefers_active_set,
-             Monitor& monitor, Tally& tally, ThreadTeam& team);
+             bool may_give_up, Monitor& monitor, Tally& tally, ThreadTeam& team);
 
     Outcome run(double target, Index max_iterations);
     // Writes the variables of the round under way into the full state.
@@ -77,6 +77,7 @@ class TwoLevel final {
     ThreadTeam& team_;
     Index block_size_;
     bool one_block_;  // that holds all examples
+    bool may_give_up_;
     BlockSolver<T> block_solver_;
     RawArray<T> rows_;                        // kernel rows of the round
     std::unique_ptr<SquareKernel<T>> whole_;  // the kernel matrix of all examples, where it fits

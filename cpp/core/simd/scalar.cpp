@@ -91,6 +91,18 @@ void subtract_product(const Product& p) {
     }
 }
 
+void multiply(const Multiply& m) {
+    for (Size r = 0; r < m.n_rows; ++r) {
+        for (Size c = 0; c < m.n_columns; ++c) {
+            float sum = 0.0F;
+            for (Size k = 0; k < m.depth; ++k) {
+                sum += m.left[r * m.left_row + k * m.left_column] * m.right[k * m.right_ld + c];
+            }
+            m.out[r * m.out_ld + c] += sum;
+        }
+    }
+}
+
 void raise_violations(const BoxBlock& b, double* top) {
     for (Size j = 0; j < b.n; ++j) {
         top[j] = std::max(top[j], box_violation_of(b.gradient[j], b.amount[j], b.cap[j]));
@@ -295,6 +307,7 @@ const Table& scalar_table() {
                              dot_f32,
                              rotate,
                              subtract_product,
+                             multiply,
                              gradient,
                              box_violation,
                              raise_violations,

@@ -129,6 +129,18 @@ struct Product {
     Size depth;
 };
 
+// A product of matrices in float32: out[r * out_ld + c] += sum_k left(r, k) * right[k * right_ld + c], where
+// left(r, k) = left[r * left_row + k * left_column]. n_columns is a multiple of 16.
+struct Multiply {
+    const float* left;
+    Size left_row, left_column;
+    const float* right;
+    Size right_ld;
+    float* out;
+    Size out_ld;
+    Size n_rows, n_columns, depth;
+};
+
 // The binary machine with a bias, IGEL: scores E = f - y of examples that may go up (beta_i may grow) or low. Arrays
 // are padded to a multiple of 32 with entries that belong to neither set.
 inline constexpr double pair_outside = 1e30;  // added to a score, it takes the example out of a set
@@ -183,6 +195,7 @@ struct Table {
     // (x, y) <- (c x + s y, c y - s x)
     void (*rotate)(double c, double s, double* x, double* y, Size n);
     void (*subtract_product)(const Product&);
+    void (*multiply)(const Multiply&);
     void (*gradient)(const GradientBlock&, double* out);
     double (*box_violation)(const BoxBlock&);  // the largest one, at least 0
     // top = max(top, violation), element by element

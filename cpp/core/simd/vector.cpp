@@ -316,6 +316,7 @@ const Table& MM_CONCAT(MULTIMARGIN_SIMD_TARGET, _table)() {
                              dot_f32,
                              rotate,
                              subtract_product,
+                             multiply,
                              gradient,
                              box_violation,
                              raise_violations,

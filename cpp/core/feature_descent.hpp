@@ -1,0 +1,71 @@
+// Steps on examples in the features of a kernel of low rank: for problems with so many free variables that no factor
+// of them fits, and so smooth a kernel that steps on blocks crawl.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "descent.hpp"
+#include "example_problem.hpp"
+#include "low_rank.hpp"
+#include "parallel.hpp"
+#include "tally.hpp"
+
+namespace multimargin {
+
+// Solves   the dual of all examples,
+// Given    K = G G' + R with G of low rank: one set of weights W = G' beta serves all classes, so that a step on an
+//          example costs the rank, not the number of examples. What R adds to the scores beyond its diagonal is taken
+//          from the last exact look and renewed with the next one.
+// By       sweeps of exact steps on whole examples, accelerated: a sweep starts from beyond the last one's end, in the
+//          direction of the one before (Nesterov's momentum); a few plain sweeps before each look take out what the
+//          momentum stirred up.
+// Returns  feasible variables and float64 scores in the state, whatever the outcome.
+class FeatureDescent {
+  public:
+    FeatureDescent(const Problem& problem, FullState& state, Monitor& monitor, Tally& tally, ThreadTeam& team);
+
+    // satisfied, out_of_steps, stopped, or stuck: the kernel is of no low rank, or the looks show no progress.
+    Outcome run(double target, Index max_iterations);
+    // The variables reached, into the state.
+    void scatter();
+
+  private:
+    bool prepare();
+    // The exact look: scores in float64, and what G G' leaves out of them.
+    bool look();
+    // Sweeps from one look to the next; false when the monitor stopped it.
+    bool run_phase(Index max_iterations);
+    void sweep();
+    // A few examples in turn; the largest violation met.
+    double step_group(std::span<const Index> examples);
+    double step_example(Index e, const float* scores, float* change);
+    void extrapolate(double factor);
+    void move_beyond(Index e, double factor, float* change);
+    void coefficients_of(Index e, float* z) const;
+    void add_to_weights(const float* rows, const float* changes, Index count);
+    const double* amounts_of(Index e) const { return amounts_.data() + e * machine_.max_components(); }
+    double* amounts_of(Index e) { return amounts_.data() + e * machine_.max_components(); }
+
+    const Problem& problem_;
+    const Machine& machine_;
+    FullState& state_;
+    Monitor& monitor_;
+    Tally& tally_;
+    ThreadTeam& team_;
+    Index width_;  // classes, filled up
+    LowRankKernel kernel_;
+    AlignedVector<float> weights_;           // W, one row per column of G
+    AlignedVector<float> z_, rest_;          // beta, and the scores without W's part: one row per example
+    std::vector<double> amounts_, earlier_;  // a, and a one sweep before
+    std::vector<std::vector<double>> private_square_, weight_;  // by class, by component
+    AlignedVector<float> rows_, scores_, changes_;              // of a group of examples
+    std::vector<double> gradient_, own_scores_;
+    std::vector<float> before_;
+    ExampleScratch scratch_;
+    double largest_ = infinity;  // violation met in the last sweep
+    std::uint64_t n_sweeps_ = 0;
+};
+
+}  // namespace multimargin

@@ -1,0 +1,81 @@
+#include "low_rank.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace multimargin {
+
+namespace {
+
+constexpr Index rank_padding = 16;
+constexpr Index least_rank = 32;  // before the pace is judged
+
+// The columns found so far, one after the other, in float64: each new one is what they leave of a kernel column.
+class PivotedCholesky {
+  public:
+    explicit PivotedCholesky(const Problem& problem)
+        : problem_(problem), n_(problem.size()), ld_(round_up(n_, simd::panel_width)), rest_(unsigned_index(n_)) {
+        std::vector<Index> all(unsigned_index(n_));
+        std::iota(all.begin(), all.end(), Index{0});
+        kernel_ = problem.source().columns<double>(problem.source_rows(all));
+        for (Index e = 0; e < n_; ++e) rest_[unsigned_index(e)] = problem.diagonal(e);
+    }
+
+    Index worst() const { return std::max_element(rest_.begin(), rest_.end()) - rest_.begin(); }
+    double rest(Index e) const { return rest_[unsigned_index(e)]; }
+    Index rank() const { return static_cast<Index>(columns_.size()); }
+
+    void take(Index pivot) {
+        AlignedVector<double> column(unsigned_index(ld_));
+        const Index row = problem_.source_row(pivot);
+        kernel_->fill({&row, 1}, column.data(), ld_);
+        for (const auto& earlier : columns_)
+            add_row(-earlier[unsigned_index(pivot)], earlier.data(), column.data(), n_);
+        const double scale = 1.0 / std::sqrt(rest(pivot));
+        for (Index e = 0; e < n_; ++e) {
+            double& value = column[unsigned_index(e)];
+            value *= scale;
+            rest_[unsigned_index(e)] = std::max(0.0, rest(e) - value * value);
+        }
+        rest_[unsigned_index(pivot)] = 0.0;
+        columns_.push_back(std::move(column));
+    }
+
+    LowRankKernel result() const {
+        LowRankKernel kernel{rank(), round_up(rank(), rank_padding), {}, {rest_.begin(), rest_.end()}};
+        kernel.rows.assign(checked_product(n_, kernel.ld), 0.0F);
+        for (Index k = 0; k < kernel.rank; ++k) {
+            const double* column = columns_[unsigned_index(k)].data();
+            for (Index e = 0; e < n_; ++e)
+                kernel.rows[unsigned_index(e * kernel.ld + k)] = static_cast<float>(column[e]);
+        }
+        return kernel;
+    }
+
+  private:
+    const Problem& problem_;
+    Index n_, ld_;
+    std::vector<double> rest_;  // the diagonal of K - G G'
+    std::unique_ptr<KernelColumns<double>> kernel_;
+    std::vector<AlignedVector<double>> columns_;
+};
+
+}  // namespace
+
+LowRankKernel approximate_kernel(const Problem& problem, double tolerance, Index most_rank, Monitor& monitor) {
+    PivotedCholesky factor(problem);
+    Index pivot = factor.worst();
+    const double start = factor.rest(pivot);
+    for (; factor.rest(pivot) > tolerance; pivot = factor.worst()) {
+        // Half the pace that would get there is enough: the rest falls faster later. Slower, it never will.
+        const double share = static_cast<double>(factor.rank()) / static_cast<double>(most_rank);
+        const bool slow =
+            factor.rank() >= least_rank && factor.rest(pivot) > start * std::pow(tolerance / start, 0.5 * share);
+        if (slow || factor.rank() == most_rank || monitor.poll()) return {};
+        factor.take(pivot);
+    }
+    return factor.result();
+}
+
+}  // namespace multimargin
