@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from helpers import make_problem, noisy_classes
 from multimargin import SVC, Progress, Trace, verify
+from multimargin.binary import solve_batch
 from multimargin.certificate import Certificate
 from multimargin.kernels import KernelSpec
 from multimargin.solver import Precision, SolverChoice, SolverOptions, solve
@@ -121,6 +122,7 @@ def test_dual_does_not_fall(data: tuple[np.ndarray, np.ndarray], name: str) -> N
         rounding = 1e-5 * abs(trace.dual[-1])  # scores are in float32 and rounded in every step
         assert (np.diff(trace.dual) >= -rounding).all()
         assert trace.dual[0] == 0.0
+        assert np.mean(np.diff(trace.dual) > 0) > 0.5
 
 
 @each_fit
@@ -248,9 +250,16 @@ def test_rounds_are_joined(data: tuple[np.ndarray, np.ndarray]) -> None:
 
 
 def test_folds_are_not_traced(data: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = estimator("ovo", trace=True).fit(*data)
-    calibrated = estimator("ovo", trace=True, calibration="sigmoid").fit(*data)
-    assert [len(trace) for trace in calibrated.trace_] == [len(trace) for trace in alone.trace_]
+    asked = []
+
+    def spy(*args: Any) -> Any:
+        asked.append(next(arg.trace for arg in args if isinstance(arg, SolverOptions)))
+        return solve_batch(*args)
+
+    monkeypatch.setattr("multimargin.pair_fitting.solve_batch", spy)
+    clf = estimator("ovo", trace=True, calibration="sigmoid").fit(*data)
+    assert asked == [True, *[False] * 5]
+    assert len(clf.trace_) == 6
 
 
 SLOW = make_classification(1500, 12, n_informative=6, n_classes=4, flip_y=0.3, class_sep=0.3, random_state=0)
