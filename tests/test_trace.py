@@ -43,7 +43,10 @@ FITS: dict[str, dict[str, Any]] = {
     "ova": {"multi_class": "ova"},
     "hard-margin": {"C": float("inf"), "gamma": 10.0, "multi_class": "ww"},
 }
-ROUNDS = {"ww-exact": {"multi_class": "ww", "bias": "exact"}, "cs-exact-s2do": {"multi_class": "cs", "bias": "exact"}}
+ROUNDS = {
+    "ww-exact": {"multi_class": "ww", "bias": "exact"},
+    "cs-exact-s2do": {"multi_class": "cs", "bias": "exact", "solver": "s2do"},
+}
 
 each_fit = pytest.mark.parametrize("name", [*FITS, *ROUNDS])
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
