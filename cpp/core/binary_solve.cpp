@@ -109,7 +109,7 @@ class OneLevel {
     bool solve_free() {
         scatter();
         const std::vector<double> before = state_.amounts;
-        polish(problem_, state_, monitor_);
+        tally_.phases.exact_blocks += polish(problem_, state_, monitor_) ? 1 : 0;
         if (monitor_.stopped()) return false;
         for (Index e = 0; e < problem_.size(); ++e) {
             const double change = state_.amounts[unsigned_index(e)] - before[unsigned_index(e)];
@@ -118,7 +118,6 @@ class OneLevel {
             state_.scores[unsigned_index(e)] += problem_.ridge(e) * problem_.sign(e) * change;
         }
         reload();
-        ++tally_.phases.exact_blocks;
         tally_.dual = summarize(problem_, state_).dual;
         since_polish_ = 0;
         return true;
