@@ -18,6 +18,7 @@ from helpers import (
     each_loss,
     each_machine,
     make_problem,
+    noisy_classes,
     random_amounts,
 )
 from multimargin import SVC, verify
@@ -241,3 +242,18 @@ def test_hard_margin_refuses_what_a_line_cannot_separate(name: str) -> None:
     X = np.array([[-1.0], [0.0], [1.0], [2.0]])
     with pytest.raises(ValueError, match=r"use a finite C or a kernel that separates them"):
         SVC(multi_class=name, C=np.inf, kernel="linear", bias="regularized").fit(X, [0, 1, 0, 1])
+
+
+def test_certificate_tells_what_the_solver_went_over_to() -> None:
+    data = noisy_classes(n=1100, n_classes=4)
+    plain = SVC(multi_class="ww", C=2.0).fit(*data).certificate_
+    assert (plain.float64_rows, plain.exact_blocks) == (False, 0)
+    assert f"active set in 0 of {plain.blocks} blocks" in str(plain)
+    hard = SVC(multi_class="ww", C=1e4, gamma=0.01, tol=1e-2).fit(*data).certificate_
+    assert hard.float64_rows
+    assert 0 < hard.exact_blocks <= hard.blocks
+    assert f"float64 rows at the end, active set in {hard.exact_blocks} of {hard.blocks} blocks" in str(hard)
+    assert f"{hard.solver} ({hard.solver_reason})" in str(hard)
+    pairs = SVC(C=1e4).fit(*data).certificate_
+    assert pairs.exact_blocks == sum(part.exact_blocks for part in pairs.parts) > 0
+    assert f"{pairs.exact_blocks} linear systems" in str(pairs)

@@ -47,6 +47,7 @@ LAYERS = (
     "balance",
     "reference",
     "separability",
+    "trace",
     "solver",
     "recovery",
     "certificate",
@@ -64,6 +65,7 @@ LAYERS = (
     "pair_verification",
     "verification",
     "bridges",
+    "convergence",
     "__init__",  # the public names
     "datasets",
     "plots",
@@ -78,7 +80,7 @@ def _list_files() -> list[Path]:
     try:
         names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     except (OSError, subprocess.CalledProcessError):
-        folders = ("src", "cpp", "tests", "benchmarks", ".ci")
+        folders = ("src", "cpp", "tests", "benchmarks", "experiments", ".ci")
         return [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 
@@ -222,7 +224,7 @@ def test_structs_are_mirrored() -> None:
     assert _field_names(solver.Progress) == _public(_core.Progress)
     python_only = {"name", "function", "indefinite", "tested_rows", "tested_all"}  # kernels that the caller computes
     assert _field_names(kernels.KernelSpec) - python_only == _public(_core.Kernel) - {"kind"}
-    renamed = {"n_iter": "iterations"}
+    renamed = {"n_iter": "iterations", "traces": "trace"}
     left_out = {"n_support"}  # Python counts the support vectors of the model itself
     reported = {renamed.get(name, name) for name in _field_names(solver.SolverReport)}
     assert reported == _public(_core.Report) - left_out

@@ -180,6 +180,31 @@ nb::dict phases_of(const Phases& phases) {
     result["check"] = phases.check;
     result["rounds"] = phases.rounds;
     result["blocks"] = phases.blocks;
+    result["exact_blocks"] = phases.exact_blocks;
+    return result;
+}
+
+// One array for each number of a point; nothing when no trace was asked for.
+nb::dict trace_of(const std::vector<TracePoint>& points) {
+    nb::dict result;
+    if (points.empty()) return result;
+    const auto add = [&]<class T>(const char* name, T, auto value) {
+        std::vector<T> values;
+        for (const TracePoint& point : points) values.push_back(static_cast<T>(value(point)));
+        result[name] = nb::cast(to_numpy<T>(std::move(values), {points.size()}));
+    };
+    constexpr double real = 0.0;
+    constexpr std::int64_t count = 0;
+    add("seconds", real, [](const TracePoint& p) { return p.seconds; });
+    add("iterations", count, [](const TracePoint& p) { return p.iterations; });
+    add("kernel_rows", count, [](const TracePoint& p) { return p.kernel_rows; });
+    add("violation", real, [](const TracePoint& p) { return p.violation; });
+    add("dual", real, [](const TracePoint& p) { return p.dual; });
+    add("primal", real, [](const TracePoint& p) { return p.primal; });
+    add("n_active", count, [](const TracePoint& p) { return p.census.examples; });
+    add("n_variables", count, [](const TracePoint& p) { return p.census.variables; });
+    add("n_free", count, [](const TracePoint& p) { return p.census.free; });
+    add("n_bounded", count, [](const TracePoint& p) { return p.census.bounded; });
     return result;
 }
 
@@ -198,7 +223,9 @@ void bind_structs(nb::module_& module) {
         .def_rw("cache_bytes", &Options::cache_bytes)
         .def_rw("n_threads", &Options::n_threads)
         .def_rw("extra_tol", &Options::extra_tol)
-        .def_rw("extra_steps", &Options::extra_steps);
+        .def_rw("extra_steps", &Options::extra_steps)
+        .def_rw("trace", &Options::trace)
+        .def_rw("trace_primal", &Options::trace_primal);
     nb::class_<Progress>(module, "Progress")
         .def_ro("iteration", &Progress::iteration)
         .def_ro("seconds", &Progress::seconds)
@@ -228,7 +255,8 @@ void bind_solver(nb::module_& module) {
         .def_ro("cache_hits", &Report::cache_hits)
         .def_ro("verified", &Report::verified)
         .def_ro("float64_rows", &Report::float64_rows)
-        .def_prop_ro("phases", [](const Report& report) { return phases_of(report.phases); });
+        .def_prop_ro("phases", [](const Report& report) { return phases_of(report.phases); })
+        .def_prop_ro("trace", [](const Report& report) { return trace_of(report.trace); });
     nb::class_<Result>(module, "Result")
         .def_ro("amounts", &Result::amounts)
         .def_ro("scores", &Result::scores)

@@ -38,6 +38,19 @@ bool BinaryBlocks<T>::is_free(Index e) const {
 }
 
 template <class T>
+void BinaryBlocks<T>::scatter() {
+    if (!in_round_) return;
+    for (std::size_t k = 0; k < active_.size(); ++k) state_.scores[unsigned_index(active_[k])] = scores_[k];
+}
+
+template <class T>
+Census BinaryBlocks<T>::census() const {
+    Census census = census_of(problem_, state_);
+    census.examples = census.variables = static_cast<Index>(active_.size());
+    return census;
+}
+
+template <class T>
 Outcome BinaryBlocks<T>::run(double target, Index limit) {
     while (true) {
         const BinaryInterval interval = interval_of(problem_, state_);
@@ -46,6 +59,7 @@ Outcome BinaryBlocks<T>::run(double target, Index limit) {
         const bool may_change = std::is_same_v<T, float> && options_.precision == Precision::automatic;
         if (may_change && float32_too_coarse(problem_, state_, options_.tol)) return Outcome::imprecise;
         choose_active(interval);
+        in_round_ = true;
         ++tally_.phases.rounds;
         const std::vector<double> before = state_.amounts;
         const Outcome outcome = round(std::max(target, round_share * interval.violation()), limit);
@@ -103,6 +117,7 @@ Outcome BinaryBlocks<T>::round(double target, Index limit) {
     while (true) {
         const BinaryInterval interval = active_interval();
         tally_.violation = interval.violation();
+        tally_.record([this] { return census(); });
         if (interval.violation() <= target) return Outcome::satisfied;
         if (monitor_.poll()) return Outcome::stopped;
         {
@@ -112,7 +127,9 @@ Outcome BinaryBlocks<T>::round(double target, Index limit) {
         ++tally_.phases.blocks;
         const Outcome outcome = solve_block(std::max(0.5 * target, block_share * interval.violation()), limit);
         if (outcome != Outcome::satisfied) return outcome;
-        if (gain_of_block(interval.lowest_up) <= 0.0) return Outcome::stuck;  // else it would go round in circles
+        const double gain = gain_of_block(interval.lowest_up);
+        tally_.dual += gain;
+        if (gain <= 0.0) return Outcome::stuck;  // else it would go round in circles
     }
 }
 
@@ -238,7 +255,8 @@ double BinaryBlocks<T>::gain_of_block(double offset) const {
 // Brings the scores of the resting examples up to date with what the round has changed.
 template <class T>
 bool BinaryBlocks<T>::finish_round(std::span<const double> before) {
-    for (std::size_t k = 0; k < active_.size(); ++k) state_.scores[unsigned_index(active_[k])] = scores_[k];
+    scatter();
+    in_round_ = false;
     Coefficients changes(1);
     for (Index e = 0; e < problem_.size(); ++e) {
         const double change = problem_.sign(e) * (state_.amounts[unsigned_index(e)] - before[unsigned_index(e)]);

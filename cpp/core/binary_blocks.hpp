@@ -19,8 +19,8 @@ class BinaryBlocks {
                  Tally& tally, ThreadTeam& team, BinaryMemory& memory);
 
     Outcome run(double target, Index limit);
-    // The state is always current; after an exact look the rounds start from it.
-    void scatter() {}
+    // Scores of the round under way into the state, which is current otherwise; rounds start from it.
+    void scatter();
     void reload() {}
 
   private:
@@ -41,6 +41,7 @@ class BinaryBlocks {
     void take_first(std::vector<Member>& candidates, Index room, bool smallest);
     Index block_size() const;
     bool is_free(Index e) const;
+    Census census() const;
 
     const BinaryProblem& problem_;
     BinaryState& state_;
@@ -58,6 +59,7 @@ class BinaryBlocks {
     RawArray<T> kept_rows_;
     BinaryDescent<T> descent_;
     Index counted_ = 0;
+    bool in_round_ = false;
 };
 
 }  // namespace multimargin

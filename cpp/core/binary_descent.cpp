@@ -105,6 +105,7 @@ Outcome BinaryDescent<T>::run(Rows& rows, double target, Index max_steps, Monito
         violation_ = std::max(0.0, static_cast<double>(choice.largest) - static_cast<double>(first.value));
         if (violation_ <= target) return Outcome::satisfied;
         if (steps_ >= max_steps) return Outcome::out_of_steps;
+        if (observer_) observer_();
         if (steps_ % steps_between_polls == 0 && monitor.poll()) return Outcome::stopped;
         const Index j = choice.second;
         const T* row_second = rows.row(j);

@@ -1,7 +1,9 @@
 // Pairs of variables of the binary machine, on contiguous arrays in one precision. IGEL, algorithm "SMO"
 #pragma once
 
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "binary_problem.hpp"
 #include "binary_rows.hpp"
@@ -26,6 +28,9 @@ class BinaryDescent {
     // What the steps have added to the dual since load.
     double gain() const { return gain_; }
 
+    // Called before every step, for a trace; nobody by default.
+    void observe(std::function<void()> observer) { observer_ = std::move(observer); }
+
     // Steps until the violation is at most target; `steps` counts on from the last load.
     template <class Rows>
     Outcome run(Rows& rows, double target, Index max_steps, Monitor& monitor);
@@ -42,6 +47,7 @@ class BinaryDescent {
     double violation_ = infinity, gain_ = 0.0;
     double moved_ = 0.0;  // what beta of the first gained and that of the second lost in the last step
     Index steps_ = 0;
+    std::function<void()> observer_;
 };
 
 }  // namespace multimargin

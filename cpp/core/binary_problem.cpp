@@ -66,6 +66,12 @@ BinarySummary summarize(const BinaryProblem& problem, const BinaryState& state) 
     return summary;
 }
 
+Census census_of(const BinaryProblem& problem, const BinaryState& state) {
+    Census census{problem.size(), problem.size()};
+    for (Index e = 0; e < problem.size(); ++e) census.count(state.amounts[unsigned_index(e)], problem.cap(e));
+    return census;
+}
+
 void make_feasible(const BinaryProblem& problem, BinaryState& state) {
     double sums[2] = {0.0, 0.0};
     for (Index e = 0; e < problem.size(); ++e) {

@@ -7,6 +7,7 @@
 #include "kernel_source.hpp"
 #include "monitor.hpp"
 #include "parallel.hpp"
+#include "trace.hpp"
 #include "types.hpp"
 
 namespace multimargin {
@@ -74,6 +75,9 @@ struct BinarySummary {
 };
 // The bias is the mean over the free support vectors, else the middle of its interval.
 BinarySummary summarize(const BinaryProblem& problem, const BinaryState& state);
+
+// All examples counted as active.
+Census census_of(const BinaryProblem& problem, const BinaryState& state);
 
 // Clips to the box, then scales the heavier side down until the equality holds.
 void make_feasible(const BinaryProblem& problem, BinaryState& state);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "binary_blocks.hpp"
 #include "binary_descent.hpp"
@@ -40,6 +41,7 @@ class OneLevel {
           may_polish_(options.solver == SolverKind::two_level) {
         std::iota(all_.begin(), all_.end(), Index{0});
         reload();
+        if (tally.trace.on()) descent_.observe([this] { record(); });
     }
 
     // Pairs of variables; where they take long, the free variables are solved for at once, when the pairs have cost
@@ -56,8 +58,7 @@ class OneLevel {
             since_look += done;
             since_polish_ += done;
             left -= done;
-            tally_.iterations += done;
-            tally_.violation = descent_.violation();
+            account();
             if (outcome != Outcome::out_of_steps || left == 0) return outcome;
             if (steps_until_polish() == 0 && !solve_free()) return Outcome::stopped;
         }
@@ -71,9 +72,29 @@ class OneLevel {
         }
     }
 
-    void reload() { descent_.load(problem_, all_, state_.amounts, state_.scores); }
+    void reload() {
+        descent_.load(problem_, all_, state_.amounts, state_.scores);
+        steps_told_ = 0;
+        gain_told_ = 0.0;
+    }
 
   private:
+    // Brings the tally up to the steps that were taken.
+    void account() {
+        tally_.iterations += descent_.steps() - std::exchange(steps_told_, descent_.steps());
+        tally_.dual += descent_.gain() - std::exchange(gain_told_, descent_.gain());
+        tally_.violation = descent_.violation();
+    }
+
+    void record() {
+        account();
+        tally_.record([this] {
+            Census census{problem_.size(), problem_.size()};
+            for (Index e = 0; e < problem_.size(); ++e) census.count(descent_.amount(e), problem_.cap(e));
+            return census;
+        });
+    }
+
     Index steps_until_polish() const {
         Index n_free = 0;
         for (Index e = 0; e < problem_.size(); ++e) {
@@ -88,7 +109,7 @@ class OneLevel {
     bool solve_free() {
         scatter();
         const std::vector<double> before = state_.amounts;
-        polish(problem_, state_, monitor_);
+        tally_.phases.exact_blocks += polish(problem_, state_, monitor_) ? 1 : 0;
         if (monitor_.stopped()) return false;
         for (Index e = 0; e < problem_.size(); ++e) {
             const double change = state_.amounts[unsigned_index(e)] - before[unsigned_index(e)];
@@ -97,6 +118,7 @@ class OneLevel {
             state_.scores[unsigned_index(e)] += problem_.ridge(e) * problem_.sign(e) * change;
         }
         reload();
+        tally_.dual = summarize(problem_, state_).dual;
         since_polish_ = 0;
         return true;
     }
@@ -112,6 +134,8 @@ class OneLevel {
     BinaryDescent<T> descent_;
     bool may_polish_;
     Index counted_ = 0, since_polish_ = 0;
+    Index steps_told_ = 0;    // to the tally, of those since the last reload ...
+    double gain_told_ = 0.0;  // ... and what they gained
 };
 
 class BinarySolve {
@@ -122,22 +146,44 @@ class BinarySolve {
 
     BinaryReport run() {
         const double begin = monitor_.seconds();
+        if (options_.trace) trace(begin);
         make_feasible(problem_, state_);
         state_.scores_current = false;  // whatever an earlier solve has said
         const StopReason reason = start() ? iterate() : monitor_.reason();
         if (reason == StopReason::max_iter) look_at_all();
         BinaryReport report = describe(reason);
         report.seconds = monitor_.seconds() - begin;
+        report.trace = end_of_trace(report);
         return report;
     }
 
   private:
+    void trace(double begin) {
+        const auto primal = [this] {
+            synchronize_();
+            return summarize(problem_, state_).primal;  // an estimate: some scores are in float32, some at rest
+        };
+        tally_.trace.begin([this, begin] { return monitor_.seconds() - begin; },
+                           options_.trace_primal ? primal : std::function<double()>());
+    }
+
+    std::vector<TracePoint> end_of_trace(const BinaryReport& report) {
+        if (!options_.trace) return {};
+        tally_.violation = report.violation;
+        tally_.dual = report.dual;
+        TracePoint last = tally_.moment(census_of(problem_, state_));
+        last.seconds = report.seconds;
+        last.primal = report.primal;
+        return tally_.trace.end(last);
+    }
+
     bool start() {
         const bool zero = std::all_of(state_.amounts.begin(), state_.amounts.end(), [](double a) { return a == 0.0; });
         if (!zero) return look_at_all();
         for (Index e = 0; e < problem_.size(); ++e) state_.scores[unsigned_index(e)] = -problem_.sign(e);
         state_.scores_current = true;
         summary_ = summarize(problem_, state_);
+        tally_.dual = summary_.dual;
         return true;
     }
 
@@ -180,6 +226,7 @@ class BinarySolve {
             const BinarySummary reached = summary_;
             if (options_.solver == SolverKind::two_level) {  // else the kernel may not be positive semi-definite
                 const bool moved = polish(problem_, state_, monitor_);
+                tally_.phases.exact_blocks += moved ? 1 : 0;
                 if (!moved || !look_at_all() || (summary_.violation > options_.tol && i + 1 == most_rounds)) {
                     if (monitor_.stopped()) return Reached::stopped;
                     state_ = before;
@@ -189,11 +236,19 @@ class BinarySolve {
                 if (summary_.violation <= target) break;
             }
             OneLevel<double> pairs(problem_, state_, options_, monitor_, tally_, memory_);
-            const Outcome outcome = pairs.run(target, options_.extra_steps);
-            pairs.scatter();
+            const Outcome outcome = descend(pairs, target, options_.extra_steps);
             if (outcome == Outcome::stopped || !look_at_all()) return Reached::stopped;
         }
         return summary_.violation <= options_.tol ? Reached::yes : Reached::stalled;
+    }
+
+    template <class Method>
+    Outcome descend(Method& method, double target, Index limit) {
+        synchronize_ = [&method] { method.scatter(); };
+        const Outcome outcome = method.run(target, limit);
+        method.scatter();
+        synchronize_ = [] {};  // the state is current until the next descent
+        return outcome;
     }
 
     // Descends until the exact look confirms tol.
@@ -202,8 +257,7 @@ class BinarySolve {
         double best_seen = infinity, best_dual = -infinity;
         int disappointments = 0;
         while (true) {
-            const Outcome outcome = method.run(aim * options_.tol, options_.max_iter);
-            method.scatter();
+            const Outcome outcome = descend(method, aim * options_.tol, options_.max_iter);
             state_.scores_current = false;
             if (outcome == Outcome::stopped) return Reached::stopped;
             if (outcome == Outcome::out_of_steps) return Reached::out_of_steps;
@@ -272,6 +326,8 @@ class BinarySolve {
         state_.scores_current = true;
         summary_ = summarize(problem_, state_);
         tally_.violation = summary_.violation;
+        tally_.dual = summary_.dual;
+        tally_.record([this] { return census_of(problem_, state_); });
         return true;
     }
 
@@ -323,6 +379,7 @@ class BinarySolve {
     Tally tally_;
     BinarySummary summary_;
     bool float64_rows_ = false;
+    std::function<void()> synchronize_ = [] {};  // brings the state up to date
 };
 
 }  // namespace

@@ -108,6 +108,7 @@ bool BlockSolver<T>::by_active_set(const BlockPlace<T>& place, double target, In
     const ActiveSet::Limits limits{target, most_free, max_steps, max_cost};
     const ActiveSetResult result = active_set_.solve(*block_, kernel.values, kernel.ld, limits, monitor_, tally_);
     flushed_ = block_->all_amounts();
+    if (result.success) ++tally_.phases.exact_blocks;
     return result.success || monitor_.stopped();
 }
 

@@ -47,6 +47,7 @@ void Descent<T>::reload() {
                                                tally_.cache);
     }
     since_shrinking_ = 0;
+    resting_ = {};
     tally_.n_active = workspace_->size();
     semi_greedy_.attach(*workspace_, *this);
 }
@@ -78,6 +79,7 @@ Outcome Descent<T>::run(double target, Index max_iterations) {
     while (true) {
         if (monitor_.poll()) return Outcome::stopped;
         tally_.violation = select();
+        tally_.record([this] { return census(); });
         if (tally_.violation <= target) return Outcome::satisfied;
         if (!tally_.shrunk_before && !all_active() && tally_.violation < 10.0 * target) {
             tally_.shrunk_before = true;
@@ -180,9 +182,24 @@ void Descent<T>::shrink() {
     for (const Index j : keep) members.push_back(workspace_->example(j));
     cache_->restrict_to(problem_.source().template columns<T>(problem_.source_rows(members)), keep);
     workspace_ = std::make_unique<Workspace>(problem_, state_, std::move(members));
+    if (tally_.trace.on()) {
+        const Census all = census_of(problem_, state_), active = workspace_->census();
+        resting_.free = all.free - active.free;
+        resting_.bounded = all.bounded - active.bounded;
+    }
     state_.columns_current = false;
     tally_.n_active = workspace_->size();
     semi_greedy_.attach(*workspace_, *this);
+}
+
+template <class T>
+Census Descent<T>::census() {
+    Census census = workspace_->census();
+    census.variables = 0;
+    for (const Block& block : workspace_->blocks()) census.variables += block.n_live();
+    census.free += resting_.free;
+    census.bounded += resting_.bounded;
+    return census;
 }
 
 template class Descent<float>;

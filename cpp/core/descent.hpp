@@ -23,8 +23,10 @@ struct Options {
     bool shrinking = true;
     double cache_bytes = 2e8;
     Index n_threads = 1;
-    double extra_tol = 0.0;  // after tol is reached go on to this violation (0: do not) ...
-    Index extra_steps = 0;   // ... for at most this many steps
+    double extra_tol = 0.0;     // after tol is reached go on to this violation (0: do not) ...
+    Index extra_steps = 0;      // ... for at most this many steps
+    bool trace = false;         // record the course of the solve ...
+    bool trace_primal = false;  // ... with the primal objective
 };
 
 enum class Outcome {
@@ -67,6 +69,7 @@ class Descent final : private RowProvider<T> {
     bool may_shrink(const Block& block, Index t);
     void release_resting_examples();
     bool rows_too_coarse();
+    Census census();
 
     const Problem& problem_;
     const Machine& machine_;
@@ -80,6 +83,7 @@ class Descent final : private RowProvider<T> {
     SemiGreedy<T> semi_greedy_;
     BoxSelection box_choice_;
     Index since_shrinking_ = 0;
+    Census resting_;  // variables of the examples that are not active; for the trace
 };
 
 }  // namespace multimargin

@@ -21,6 +21,7 @@ struct Phases {
     double check = 0.0;      // the float64 look at all examples
     Index rounds = 0;
     Index blocks = 0;
+    Index exact_blocks = 0;  // of them by the active set; of a binary problem, linear systems of its free variables
 };
 
 class Stopwatch {

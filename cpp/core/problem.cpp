@@ -145,6 +145,16 @@ Summary summarize(const Problem& problem, const FullState& state) {
     return summary;
 }
 
+Census census_of(const Problem& problem, const FullState& state) {
+    Census census{problem.size(), 0};
+    for (Index e = 0; e < problem.size(); ++e) {
+        const Index n = static_cast<Index>(problem.machine().of(problem.class_of(e)).size());
+        census.variables += n;
+        for (Index p = 0; p < n; ++p) census.count(state.amount(p, e), problem.cap(e));
+    }
+    return census;
+}
+
 void make_feasible(const Problem& problem, FullState& state) {
     const Machine& machine = problem.machine();
     for (Index e = 0; e < problem.size(); ++e) {

@@ -8,6 +8,7 @@
 #include "kernel_source.hpp"
 #include "machine.hpp"
 #include "scores.hpp"
+#include "trace.hpp"
 #include "types.hpp"
 
 namespace multimargin {
@@ -82,6 +83,9 @@ void gradient_of(const Problem& problem, const FullState& state, Index example, 
 double example_violation(Bound bound, std::span<const double> gradient, std::span<const double> a, double cap);
 
 Summary summarize(const Problem& problem, const FullState& state);
+
+// All examples and variables counted as active.
+Census census_of(const Problem& problem, const FullState& state);
 
 // Makes a state feasible: clips to the box, scales down to the simplex.
 void make_feasible(const Problem& problem, FullState& state);

@@ -29,6 +29,7 @@ class Solve {
           float64_rows_(options.precision == Precision::float64) {
         monitor_.describe([this] { return progress(); });
         monitor_.synchronize([this] { synchronize_(); });
+        if (options.trace) trace();
     }
 
     Report run() {
@@ -40,6 +41,15 @@ class Solve {
     }
 
   private:
+    void trace() {
+        const auto primal = [this] {
+            synchronize_();
+            return summarize(problem_, state_).primal;  // an estimate, as in progress()
+        };
+        tally_.trace.begin([this] { return monitor_.seconds(); },
+                           options_.trace_primal ? primal : std::function<double()>());
+    }
+
     Progress progress() {
         if (monitor_.wants_detail()) {
             synchronize_();
@@ -180,6 +190,7 @@ class Solve {
         synchronize_ = [] {};  // the full state is current until the descent goes on
         if (!refresh_columns(problem_, state_, team_, &monitor_, descent.exact_columns())) return false;
         note(summarize(problem_, state_));
+        tally_.record([this] { return census_of(problem_, state_); });
         active_violation_ = violation_of(descent.members());
         descent.reload();
         synchronize_ = [&descent] { descent.scatter(); };
@@ -227,7 +238,7 @@ class Solve {
         }
     }
 
-    Report report(StopReason reason) const {
+    Report report(StopReason reason) {
         Report r;
         // A deadline that passes after tol was met changes nothing.
         const bool met = state_.columns_current && tally_.violation <= options_.tol;
@@ -244,6 +255,10 @@ class Solve {
         r.verified = state_.columns_current;
         r.float64_rows = float64_rows_;
         r.phases = tally_.phases;
+        TracePoint last = tally_.moment(options_.trace ? census_of(problem_, state_) : Census{});
+        last.seconds = r.seconds;
+        last.primal = r.primal;
+        r.trace = tally_.trace.end(last);
         return r;
     }
 

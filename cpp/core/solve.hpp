@@ -18,6 +18,7 @@ struct Report {
     bool verified = false;      // the numbers above come from scores computed anew in float64
     bool float64_rows = false;  // the rows of the last descent
     Phases phases;
+    std::vector<TracePoint> trace;  // empty unless asked for
 };
 
 // Starts from the state (made feasible first), leaves the solution in it.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "phases.hpp"
+#include "trace.hpp"
 #include "types.hpp"
 
 namespace multimargin {
@@ -17,6 +18,22 @@ struct Tally {
     bool shrunk_before = false;
     CacheCounters cache;
     Phases phases;
+    Trace trace;
+
+    // Offers this moment to the trace; take_census() is called only if it is kept.
+    template <class TakeCensus>
+    void record(TakeCensus take_census) {
+        if (trace.wants_next()) trace.keep(moment(take_census()));
+    }
+    TracePoint moment(const Census& census) const {
+        TracePoint point;
+        point.iterations = iterations;
+        point.kernel_rows = cache.rows_computed;
+        point.violation = violation;
+        point.dual = dual;
+        point.census = census;
+        return point;
+    }
 };
 
 }  // namespace multimargin

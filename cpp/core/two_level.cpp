@@ -13,11 +13,10 @@ namespace multimargin {
 namespace {
 
 constexpr Index default_block = 512;
-constexpr Index large_block = 1024;  // for machines in which all components of an example are free together
-constexpr double round_share = 0.1;  // a round leaves this share of the violation it began with
-constexpr double block_share = 0.3;  // so does a block of steps on examples ...
-constexpr double exact_share = 0.1;  // ... and of the active set, which is exact anyway
-//    // so does a block
+constexpr Index large_block = 1024;      // for machines in which all components of an example are free together
+constexpr double round_share = 0.1;      // a round leaves this share of the violation it began with
+constexpr double block_share = 0.3;      // so does a block of steps on examples ...
+constexpr double exact_share = 0.1;      // ... and of the active set, which is exact anyway
 constexpr double near_violation = 0.3;   // gradients above minus this are watched, relative to the largest target
 constexpr double most_kept_bytes = 2e8;  // of kernel rows of a round
 // In multiply-adds per value: below, computing a row is as fast as fetching it from memory.
@@ -191,6 +190,8 @@ Outcome TwoLevel<T>::run_blocks(double target, Index max_iterations) {
     while (true) {
         if (monitor_.poll()) return Outcome::stopped;
         const double violation = tally_.violation = largest_violation();
+        // Examples outside the round have no variable above zero.
+        tally_.record([this] { return round_->workspace.census(); });
         if (violation <= 0.9 * target) return Outcome::satisfied;
         if (max_iterations >= 0 && tally_.iterations >= max_iterations) return Outcome::out_of_steps;
         Stopwatch watch;

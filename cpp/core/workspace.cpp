@@ -165,4 +165,17 @@ std::vector<Index> Workspace::live_positions() const {
     return positions;
 }
 
+Census Workspace::census() const {
+    Census census{size(), 0};
+    const Machine& machine = problem_->machine();
+    for (Index y = 0; y < machine.n_classes; ++y) {
+        const Index length = group_begin_[unsigned_index(y + 1)] - group_begin_[unsigned_index(y)];
+        census.variables += length * static_cast<Index>(machine.of(y).size());
+    }
+    for (Index p = 0; p < machine.max_components(); ++p) {
+        for (Index j = 0; j < size(); ++j) census.count(amounts(p)[j], cap()[j]);
+    }
+    return census;
+}
+
 }  // namespace multimargin

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "problem.hpp"
+#include "trace.hpp"
 #include "types.hpp"
 #include "violations.hpp"
 
@@ -81,6 +82,9 @@ class Workspace {
     std::vector<Index> live_positions() const;
 
     Index ld() const { return ld_; }
+
+    // Of its own examples.
+    Census census() const;
 
   private:
     Workspace(const Problem& problem, std::vector<Index> members);

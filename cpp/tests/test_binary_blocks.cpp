@@ -94,6 +94,22 @@ TEST(binary_blocks_keep_all_scores) {
     }
 }
 
+TEST(binary_blocks_add_up_the_dual_and_leave_a_state_at_rest_alone) {
+    const TwoClouds clouds(1000, 1300, 3, 4);
+    Rounds<double> work(clouds);
+    Monitor monitor(nullptr, infinity);
+    ThreadTeam team(1);
+    BinaryMemory memory;
+    BinaryBlocks<double> blocks(work.problem, work.state, work.options, monitor, work.tally, team, memory);
+    CHECK(blocks.run(1e-4, -1) == Outcome::satisfied);
+    const double dual = summarize(work.problem, work.state).dual;
+    CHECK_CLOSE(work.tally.dual, dual, 1e-9 * dual);
+    for (double& score : work.state.scores) score += 1.0;  // an exact look changes them, too
+    const std::vector<double> known = work.state.scores;
+    blocks.scatter();
+    CHECK(work.state.scores == known);
+}
+
 TEST(binary_blocks_of_points_with_many_features) {
     // rows are kept from block to block: with room for all, for some, for none
     TwoClouds clouds(600, 900, 70, 4, 0.02);

@@ -3,9 +3,11 @@
 from multimargin._core import __version__
 from multimargin.bridges import from_sklearn, to_sklearn
 from multimargin.certificate import Certificate
+from multimargin.convergence import ConvergenceDisplay
 from multimargin.estimators import SVC
 from multimargin.machines import MACHINES, Bound, ComponentTable, Machine
 from multimargin.solver import Progress
+from multimargin.trace import Trace
 from multimargin.verification import verify
 
 __all__ = [
@@ -14,8 +16,10 @@ __all__ = [
     "Bound",
     "Certificate",
     "ComponentTable",
+    "ConvergenceDisplay",
     "Machine",
     "Progress",
+    "Trace",
     "__version__",
     "from_sklearn",
     "to_sklearn",

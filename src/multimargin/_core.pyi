@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from enum import Enum
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +109,8 @@ class Options:
     n_threads: int
     extra_tol: float
     extra_steps: int
+    trace: bool
+    trace_primal: bool
     def __init__(self) -> None: ...
 
 class Progress:
@@ -135,6 +137,7 @@ class Report:
     verified: bool
     float64_rows: bool
     phases: dict[str, float]
+    trace: dict[str, NDArray[Any]]
 
 class Result:
     amounts: NDArray[np.float64]

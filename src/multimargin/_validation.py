@@ -138,11 +138,18 @@ def check_cache_size(value: Any) -> float | str:
     return check_number("cache_size", value, low=0.0, strict=True)
 
 
-def check_unfinished(params: dict[str, Any]) -> None:
-    """Refuse what belongs to the signature but is not there yet, and choices that do not go together."""
+def check_trace(value: Any) -> None:
+    """Refuse anything but a bool and "primal"."""
+    if not isinstance(value, (bool, np.bool_)) and not (isinstance(value, str) and value == "primal"):
+        raise ValueError(
+            f"trace={value!r} is not allowed; use True to record the course of the fit, 'primal' to record the primal "
+            "objective too, or False."
+        )
+
+
+def check_combinations(params: dict[str, Any]) -> None:
+    """Refuse choices that do not go together."""
     resolve_calibration(params)
-    if check_flag("trace", params["trace"]):
-        raise ValueError("trace=True is not available yet; record the moments with on_progress instead.")
     if check_flag("break_ties", params["break_ties"]) and params["decision_function_shape"] == "ovo":
         raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
     check_choice("decision_function_shape", params["decision_function_shape"], ("ovr", "ovo"))

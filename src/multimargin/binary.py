@@ -14,7 +14,7 @@ from multimargin.kernels import KernelStore
 from multimargin.machines import FloatArray
 from multimargin.problem import Bias, Loss
 from multimargin.schemes import BinaryProblem
-from multimargin.solver import Progress, SolverOptions, SolverReport, StopReason, read_report
+from multimargin.solver import Progress, SolverOptions, SolverReport, StopReason, add_phases, read_report
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,4 +146,6 @@ def sum_reports(reports: Sequence[SolverReport]) -> SolverReport:
         cache_hits=sum(report.cache_hits for report in reports),
         verified=all(report.verified for report in reports),
         float64_rows=any(report.float64_rows for report in reports),
+        phases=add_phases([report.phases for report in reports]),
+        traces=tuple(trace for report in reports for trace in report.traces),
     )

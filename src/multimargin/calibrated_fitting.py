@@ -116,7 +116,7 @@ class _Calibration:
             if left <= 0 and number == 0:
                 self.ended = StopReason.MAX_TIME.value
                 return None
-            share = self.params | {"max_time": max(1e-9, left / (len(folds) - number))}
+            share = self.params | {"max_time": max(1e-9, left / (len(folds) - number)), "trace": False}
             model = self._fit_fold(share, train, None if watch is None else self._watch_fold(watch))
             if self.ended:
                 return None

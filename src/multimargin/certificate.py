@@ -44,6 +44,11 @@ class Certificate:
         What the solver spent; 0 where a model is verified without its fit.
     solver, solver_reason : str
         The algorithm that ran, and why it was chosen.
+    float64_rows : bool
+        Whether kernel rows were computed in float64 at the end, which float32 could not carry or a small problem asks.
+    blocks, exact_blocks : int, int
+        Blocks of examples that were solved, and how many of them by an active set after steps on examples had become
+        slow. For binary problems with an exact bias the latter counts linear systems of all free variables.
     remark : str
         Anything that restricts the numbers above.
     parts : tuple of Certificate
@@ -66,6 +71,9 @@ class Certificate:
     solver: str
     solver_reason: str
     remark: str = ""
+    float64_rows: bool = False
+    blocks: int = 0
+    exact_blocks: int = 0
     parts: tuple[Certificate, ...] = field(default=(), repr=False)
 
     @property
@@ -79,7 +87,16 @@ class Certificate:
             f"{self.stop_reason}, {checked}, KKT violation {self.kkt_violation:.2g}, "
             f"relative gap {self.relative_gap:.2g}"
         )
-        return f"{text} ({self.remark})" if self.remark else text
+        if self.solver:
+            text += f"; {self.solver} ({self.solver_reason}){self._course()}"
+        return f"{text}; {self.remark}" if self.remark else text
+
+    def _course(self) -> str:
+        """What the solver went over to on the way."""
+        course = ", float64 rows at the end" if self.float64_rows else ""
+        if self.blocks:
+            return f"{course}, active set in {self.exact_blocks} of {self.blocks} blocks"
+        return f"{course}, {self.exact_blocks} linear systems" if self.exact_blocks else course
 
 
 @dataclass(frozen=True)
@@ -211,6 +228,9 @@ def assemble(
         solver=solver[0],
         solver_reason=solver[1],
         remark="; ".join(remarks),
+        float64_rows=report is not None and report.float64_rows,
+        blocks=0 if report is None else int(report.phases.get("blocks", 0)),
+        exact_blocks=0 if report is None else int(report.phases.get("exact_blocks", 0)),
     )
 
 
@@ -224,5 +244,8 @@ def worst_of(parts: Sequence[Certificate]) -> Certificate:
         seconds=sum(part.seconds for part in parts),
         kernel_rows=sum(part.kernel_rows for part in parts),
         cache_hits=sum(part.cache_hits for part in parts),
+        float64_rows=any(part.float64_rows for part in parts),
+        blocks=sum(part.blocks for part in parts),
+        exact_blocks=sum(part.exact_blocks for part in parts),
         parts=tuple(parts),
     )

@@ -103,8 +103,9 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     on_interrupt : {"raise", "keep"}, default="raise"
         On Ctrl-C the fitted attributes are set from the last iterate; then KeyboardInterrupt goes on ("raise") or
         the model is returned with a warning ("keep").
-    trace : bool, default=False
-        Follows.
+    trace : bool or "primal", default=False
+        Record the course of the fit in ``trace_``; "primal" with the primal objective, which costs a look at all
+        examples for each point. The model is the same bit by bit.
 
     Attributes
     ----------
@@ -125,6 +126,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     certificate_ : Certificate
         Objectives, gap, KKT violation, why the fit ended. For "ovo" and "dag" those of the worst pair, and
         ``certificate_.parts`` holds one certificate for each pair, in the order of ``intercept_``.
+    trace_ : Trace, or a list of one for each pair ("ovo", "dag") or class ("ova" with an exact bias)
+        Only after a fit with ``trace``; ``ConvergenceDisplay.from_estimator`` draws it.
     n_iter_ : ndarray of shape (n_pairs,) for "ovo" and "dag", else (1,)
     fit_status_ : int
         0 converged, else 1.
@@ -172,7 +175,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         warm_start: bool = False,
         on_progress: Callable[[Progress], bool | None] | None = None,
         on_interrupt: str = "raise",
-        trace: bool = False,
+        trace: bool | str = False,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -245,6 +248,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
             task = FitTask(self, checked_X, labels)
             fitted = run_calibrated_fit(params, data, recipe, self._start(data, recipe), task)
             attributes = fitted.attributes
+        self.__dict__.pop("trace_", None)  # of an earlier fit
         # One call, so that a signal finds the old state or the new one.
         self.__dict__.update(attributes)
         task.end(lambda: attributes)

@@ -29,10 +29,12 @@ from multimargin.solver import (
     SolverState,
     StopReason,
     Watch,
+    add_phases,
     check_start,
     run_core,
 )
 from multimargin.solver import solve as solve_without
+from multimargin.trace import Trace, TraceBuilder, count_variables
 
 # rho in units of the kernel's diagonal. Larger ones need fewer rounds, but make each slower (satimage, ww: 0.19 s for
 # the first at 0.3, 0.47 s at 10, 2.7 s at 100); the sums fall by 3 to 10 in a round even at 0.3, and rho grows where
@@ -102,6 +104,7 @@ class _Rounds:
         self.best: _Iterate | None = None  # feasible, and within tol
         self.reports: list[SolverReport] = []
         self.error: BaseException | None = None
+        self.trace = TraceBuilder()
         self.scale = float(np.mean(np.abs(problem.store.diagonal()[problem.data.rows])))
         self.rho = _first_rho(problem, (FIRST_RHO_SMALL if options.extra_tol > 0 else FIRST_RHO) * self.scale)
         self.disappointments = 0
@@ -142,10 +145,13 @@ class _Rounds:
         inner = replace(self.problem, bias=Bias.NONE, kernel=kernel, given_bias=now.bias, given_store=None)
         sums, _ = imbalance(self.problem, now.amounts)
         scores = None if now.scores is None else now.scores + rho * sums
+        spent = self._spent()
         solution = run_core(
             inner, left, SolverState(now.amounts, scores, self.problem.n_classes), self._watch_round(now.bias)
         )
         self.reports.append(solution.report)
+        for trace in solution.report.traces:
+            self.trace.extend(trace, spent)
         self.error = solution.error
         found = solution.state
         sums, mass = imbalance(self.problem, found.amounts)
@@ -258,9 +264,25 @@ class _Rounds:
             cache_hits=sum(report.cache_hits for report in self.reports),
             verified=end.numbers is not None,
             float64_rows=last is not None and last.float64_rows,
-            phases=_added([report.phases for report in self.reports]),
+            phases=add_phases([report.phases for report in self.reports]),
         )
+        if self.options.trace:
+            report = replace(report, traces=(self._end_trace(report, end.amounts),))
         return Solution(SolverState(end.amounts, end.scores, self.problem.n_classes, end.bias), report, self.error)
+
+    def _end_trace(self, report: SolverReport, amounts: FloatArray) -> Trace:
+        """The rounds' traces, one after the other, and the point that the solve returns."""
+        return self.trace.end(
+            seconds=report.seconds,
+            iterations=report.n_iter,
+            kernel_rows=report.kernel_rows,
+            violation=report.violation,
+            dual=report.dual,
+            primal=report.primal if self.options.trace_primal else np.nan,
+            n_active=self.problem.n_examples,
+            n_variables=int(self.problem.count_components().sum()),
+            **count_variables(amounts, self.problem.cap),
+        )
 
     def _balanced(self, *, quick: bool) -> _Iterate:
         """The last round's point made feasible, for an early end: by free variables, or else by all support vectors."""
@@ -301,6 +323,10 @@ class _Rounds:
         n = self.problem.n_examples
         return panel * (n / len(few)) * (max(len(used), n / 4) / len(few))
 
+    def _spent(self) -> dict[str, float]:
+        rows = sum(report.kernel_rows for report in self.reports)
+        return {"seconds": time.perf_counter() - self.began, "iterations": self._n_iter(), "kernel_rows": rows}
+
     def _n_iter(self) -> int:
         return sum(report.n_iter for report in self.reports)
 
@@ -336,7 +362,3 @@ def _first_rho(problem: DualProblem, by_kernel: float) -> float:
     by_penalty = 0.1 * float(np.abs(problem.targets).max(initial=0.0)) / lightest
     rho = max(by_kernel, by_penalty)
     return rho if rho > 0 else 1.0
-
-
-def _added(phases: list[dict[str, float]]) -> dict[str, float]:
-    return {name: sum(each[name] for each in phases) for name in (phases[0] if phases else {})}

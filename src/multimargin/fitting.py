@@ -33,6 +33,7 @@ from multimargin.solver import (
     StopReason,
     Watch,
 )
+from multimargin.trace import Trace
 from multimargin.training_set import TrainingSet
 
 # Problems with at most this many dual variables are solved further than tol, where that is cheap, so that
@@ -83,10 +84,11 @@ def prepare(params: dict[str, Any], data: TrainingSet) -> tuple[TrainingSet, Rec
 def check_control(params: dict[str, Any]) -> None:
     """Check the parameters that need no data: solver, limits, output."""
     check.check_number("C", params["C"], low=0.0, strict=True, allow_inf=True)
-    check.check_unfinished(params)
+    check.check_combinations(params)
     check.check_choice("solver", params["solver"], check.SOLVERS)
     check.check_flag("shrinking", params["shrinking"])
     check.check_flag("warm_start", params["warm_start"])
+    check.check_trace(params["trace"])
     check.check_cache_size(params["cache_size"])
     check.check_integer("max_iter", params["max_iter"], low=-1, meaning="-1 for no limit")
     check.check_integer("verbose", int(params["verbose"]), low=0)
@@ -148,6 +150,8 @@ def make_options(
         n_threads=n_threads(),
         extra_tol=SMALL_PROBLEM_TOL if small else 0.0,
         extra_steps=steps * (n_examples + 100) if small else 0,
+        trace=bool(params["trace"]),
+        trace_primal=str(params["trace"]) == "primal" and recipe.kernel.positive_semidefinite,
     )
 
 
@@ -189,6 +193,9 @@ def run_fit(
     attributes = make_attributes(problem, solution.state)
     n_iter = np.array([max(1, solution.report.n_iter)], dtype=np.int32)
     attributes |= fitted_attributes(params, certificate, n_iter, recipe, (solution.state, data.classes))
+    if params["trace"]:
+        traces = list(solution.report.traces)
+        attributes["trace_"] = traces if is_one_vs_all(problem) else end_trace(traces[0], certificate)
     return Fitted(solution.error, certificate, attributes, solution.state, problem.store)
 
 
@@ -219,6 +226,11 @@ def fitted_attributes(
         "_recipe": recipe,
         "_state": state if bool(params["warm_start"]) or unfinished else None,
     }
+
+
+def end_trace(trace: Trace, certificate: Certificate) -> Trace:
+    """Return the trace with the certificate's numbers in its last point: the core knows no primal of a hard margin."""
+    return trace.ending_at(violation=certificate.kkt_violation, dual=certificate.dual, primal=certificate.primal)
 
 
 def is_watched(params: dict[str, Any], task: FitTask) -> bool:

@@ -16,6 +16,7 @@ from multimargin.fitting import (
     Recipe,
     choose_binary_solver,
     choose_solver,
+    end_trace,
     fitted_attributes,
     is_watched,
     make_options,
@@ -29,7 +30,17 @@ from multimargin.progress import FitTask, progress_line
 from multimargin.resources import n_threads
 from multimargin.schemes import BinaryProblem, pair_problems
 from multimargin.separability import refuse_if_inseparable
-from multimargin.solver import Progress, Solution, SolverChoice, SolverOptions, SolverState, StopReason, Watch, run_core
+from multimargin.solver import (
+    Progress,
+    Solution,
+    SolverChoice,
+    SolverOptions,
+    SolverReport,
+    SolverState,
+    StopReason,
+    Watch,
+    run_core,
+)
 from multimargin.training_set import TrainingSet
 
 # Pairs with at most this many examples are solved beyond tol: see fitting.SMALL_PROBLEM.
@@ -113,6 +124,9 @@ def run_pair_fit(
     n_iter = np.array([max(1, solution.report.n_iter) for solution in batch.solutions], dtype=np.int32)
     state = PairState(tuple(solution.amounts for solution in batch.solutions))
     attributes |= fitted_attributes(params, certificate, n_iter, recipe, (state, data.classes))
+    if params["trace"]:
+        recorded = [trace for solution in batch.solutions for trace in solution.report.traces]
+        attributes["trace_"] = [end_trace(*each) for each in zip(recorded, certificate.parts, strict=True)]
     return Fitted(batch.error, certificate, attributes, state, fit.store)
 
 
@@ -181,11 +195,19 @@ def _solve_in_turn(
             error = interrupt
             solution = _solve_next(fit, options, start, done, watch, StopReason.INTERRUPTED)
         error = error or solution.error
-        report = solution.report
-        halved = replace(report, violation=report.violation / 2, dual=report.dual / 2, primal=report.primal / 2)
         amounts = solution.state.amounts[:, 0]
-        done.append(BinarySolution(amounts, fit.bias_of(fit.problems[index], amounts), halved))
+        done.append(BinarySolution(amounts, fit.bias_of(fit.problems[index], amounts), _halved(solution.report)))
     return Batch(tuple(done), error)
+
+
+def _halved(report: SolverReport) -> SolverReport:
+    return replace(
+        report,
+        violation=report.violation / 2,
+        dual=report.dual / 2,
+        primal=report.primal / 2,
+        traces=tuple(trace.in_units_of(2) for trace in report.traces),
+    )
 
 
 def _solve_next(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -13,6 +13,7 @@ from multimargin import _core
 from multimargin.machines import FloatArray
 from multimargin.problem import Bias, DualProblem
 from multimargin.separability import refuse_if_inseparable
+from multimargin.trace import Trace
 
 
 class SolverChoice(Enum):
@@ -61,6 +62,8 @@ class SolverOptions:
     n_threads: int = 1
     extra_tol: float = 0.0
     extra_steps: int = 0
+    trace: bool = False
+    trace_primal: bool = False
 
     def to_core(self) -> _core.Options:
         options = _core.Options()
@@ -120,7 +123,10 @@ class SolverState:
 
 @dataclass(frozen=True)
 class SolverReport:
-    """What a solve did and reached; violation and objectives are the solver's own unless ``verified``."""
+    """What a solve did and reached; violation and objectives are the solver's own unless ``verified``.
+
+    ``traces`` is empty unless it was asked for; of several problems reported together it holds one for each.
+    """
 
     stop_reason: StopReason
     n_iter: int
@@ -133,6 +139,7 @@ class SolverReport:
     verified: bool
     float64_rows: bool
     phases: dict[str, float]
+    traces: tuple[Trace, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +224,13 @@ def read_report(report: _core.Report) -> SolverReport:
     values: dict[str, Any] = {
         entry.name: getattr(report, entry.name)
         for entry in fields(SolverReport)
-        if entry.name not in ("stop_reason", "n_iter")
+        if entry.name not in ("stop_reason", "n_iter", "traces")
     }
+    recorded = report.trace
+    values["traces"] = (Trace(**recorded),) if recorded else ()
     return SolverReport(stop_reason=StopReason(report.stop_reason.name), n_iter=int(report.iterations), **values)
+
+
+def add_phases(phases: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the phases of several solves as of one."""
+    return {name: sum(each[name] for each in phases) for name in (phases[0] if phases else {})}
