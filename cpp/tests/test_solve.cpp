@@ -155,6 +155,28 @@ TEST(solve_shrinks_on_either_level) {
     }
 }
 
+// A descent whose examples are all active is done when all their variables are, those off the scan included.
+TEST(solve_shrunk_variables_come_back) {
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+        Clouds clouds(300, 3, d, seed);
+        clouds.C.assign(clouds.C.size(), 100.0);
+        const DenseSource source(clouds.view(), testing::rbf(0.8));
+        const Problem problem = clouds.problem(source, testing::llw(d));
+        for (const SolverKind solver : {SolverKind::smo, SolverKind::s2do, SolverKind::working_set}) {
+            Options options;
+            options.solver = solver;
+            options.shrink_examples = false;
+            FullState state(problem);
+            Monitor monitor(nullptr, infinity);
+            Tally tally;
+            Descent<double> descent(problem, state, options, monitor, tally);
+            CHECK(descent.run(1e-2, -1) == Outcome::satisfied && descent.all_active());
+            descent.scatter();
+            CHECK(look_again(problem, state).violation <= 1e-2 * (1.0 + 1e-9));
+        }
+    }
+}
+
 // Without a cache a step computes each of its rows once.
 TEST(solve_without_a_cache_computes_rows_anew) {
     const Clouds clouds(150, 3, d, 2);
