@@ -118,6 +118,17 @@ def test_named_pairs_through_the_estimator(multi_class: str, loss: Loss) -> None
     assert steps["smo"] == steps["maximum-gain"] < steps["most-violating-pair"]
 
 
+@pytest.mark.parametrize("multi_class", ["ovo", "ova"])
+@each_pair_choice
+def test_named_pairs_of_a_small_problem_end_at_tol(multi_class: str, choice: SolverChoice) -> None:
+    """Only "auto" takes small problems further: the steps counted are those that tol takes."""
+    X, y = noisy_classes(n=90)
+    loose, tight = (SVC(multi_class=multi_class, solver=choice.value, tol=tol).fit(X, y) for tol in (1e-2, 1e-6))
+    assert loose.certificate_.kkt_violation > 1e-4
+    assert (loose.n_iter_ < tight.n_iter_).all()
+    assert SVC(multi_class=multi_class, tol=1e-2).fit(X, y).certificate_.kkt_violation < 1e-8
+
+
 @each_box
 @pytest.mark.parametrize("bias", ["none", "regularized", "exact"])
 def test_working_sets_through_the_estimator(name: str, bias: str) -> None:
