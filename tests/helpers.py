@@ -15,6 +15,7 @@ from multimargin import SVC
 from multimargin.kernels import KernelSpec
 from multimargin.machines import MACHINES, Bound, FloatArray, IntArray, Machine
 from multimargin.problem import Bias, DualProblem, Loss
+from multimargin.solver import PAIR_CHOICES, SolverChoice
 from multimargin.training_set import TrainingSet
 
 RBF = KernelSpec("rbf", gamma=0.5)
@@ -30,6 +31,20 @@ each_machine = pytest.mark.parametrize("name", list(MACHINES))
 each_loss = pytest.mark.parametrize("loss", list(Loss), ids=lambda loss: loss.value)
 # The rules without constraints; the exact bias has its own file.
 each_bias = pytest.mark.parametrize("bias", [Bias.NONE, Bias.REGULARIZED], ids=lambda bias: bias.value)
+
+
+def solvers_for(machine: str | Machine) -> list[SolverChoice]:
+    """Return the solvers that train a machine without an exact bias."""
+    bound = (MACHINES[machine] if isinstance(machine, str) else machine).bound
+    left_out = (*PAIR_CHOICES, *([SolverChoice.WORKING_SET] if bound is Bound.SIMPLEX else []))
+    return [solver for solver in SolverChoice if solver not in left_out]
+
+
+# Every machine with each of its solvers.
+each_machine_and_solver = pytest.mark.parametrize(
+    ("name", "solver"),
+    [pytest.param(name, solver, id=f"{name}-{solver.value}") for name in MACHINES for solver in solvers_for(name)],
+)
 
 
 def draw_data(seed: int, n: int, n_classes: int, n_features: int = 2) -> tuple[FloatArray, IntArray]:

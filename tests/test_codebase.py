@@ -46,6 +46,7 @@ LAYERS = (
     "problem",
     "balance",
     "reference",
+    "reference_working_sets",
     "separability",
     "trace",
     "solver",

@@ -56,9 +56,11 @@ def assert_usable(clf: SVC, X: np.ndarray, y: np.ndarray) -> None:
         assert truth.optimal
 
 
-@pytest.mark.parametrize("solver", ["smo", "s2do", "whole-example", "semi-greedy"])
+@pytest.mark.parametrize("solver", ["smo", "s2do", "whole-example", "semi-greedy", "working-set"])
 @pytest.mark.parametrize("machine", ["ww", "cs", "llw", "atm"])
 def test_max_iter(slow_data: tuple[np.ndarray, np.ndarray], machine: str, solver: str) -> None:
+    if solver == "working-set" and machine in ("cs", "atm"):
+        pytest.skip("working sets are for boxes")
     X, y = slow_data
     clf = slow(multi_class=machine, solver=solver, max_iter=7)
     with pytest.warns(ConvergenceWarning, match=r"ended early \(max_iter\) after 7 steps.*raise max_iter"):
@@ -70,9 +72,13 @@ def test_max_iter(slow_data: tuple[np.ndarray, np.ndarray], machine: str, solver
     assert_usable(clf, X, y)
 
 
-def test_max_time(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
+each_way = pytest.mark.parametrize("solver", ["auto", "working-set"])
+
+
+@each_way
+def test_max_time(slow_data: tuple[np.ndarray, np.ndarray], solver: str) -> None:
     X, y = slow_data
-    clf = slow(max_time=0.2)
+    clf = slow(max_time=0.2, solver=solver)
     with pytest.warns(ConvergenceWarning, match=r"ended early \(max_time\).*raise max_time, or go on with"):
         clf.fit(X, y)
     assert clf.certificate_.stop_reason == "max_time"
@@ -88,7 +94,8 @@ def test_a_limit_that_is_not_needed_changes_nothing(slow_data: tuple[np.ndarray,
     np.testing.assert_array_equal(free.dual_coef_, limited.dual_coef_)
 
 
-def test_callback_stops(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
+@each_way
+def test_callback_stops(slow_data: tuple[np.ndarray, np.ndarray], solver: str) -> None:
     X, y = slow_data
     seen: list[Progress] = []
 
@@ -96,7 +103,7 @@ def test_callback_stops(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
         seen.append(progress)
         return len(seen) == 3
 
-    clf = slow(on_progress=on_progress)
+    clf = slow(on_progress=on_progress, solver=solver)
     with pytest.warns(ConvergenceWarning, match=r"ended early \(callback\)"):
         clf.fit(X, y)
     assert clf.certificate_.stop_reason == "callback"
@@ -128,18 +135,20 @@ def test_a_failing_callback_leaves_the_old_model(slow_data: tuple[np.ndarray, np
     np.testing.assert_array_equal(clf.decision_function(X), before)
 
 
-def test_ctrl_c_raises_and_leaves_a_model(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
+@each_way
+def test_ctrl_c_raises_and_leaves_a_model(slow_data: tuple[np.ndarray, np.ndarray], solver: str) -> None:
     X, y = slow_data
-    clf = slow()
+    clf = slow(solver=solver)
     with pytest.raises(KeyboardInterrupt), ctrl_c_after(0.3):
         clf.fit(X, y)
     assert clf.certificate_.stop_reason == "interrupted"
     assert_usable(clf, X, y)
 
 
-def test_ctrl_c_keeps(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
+@each_way
+def test_ctrl_c_keeps(slow_data: tuple[np.ndarray, np.ndarray], solver: str) -> None:
     X, y = slow_data
-    clf = slow(on_interrupt="keep")
+    clf = slow(on_interrupt="keep", solver=solver)
     with (
         pytest.warns(ConvergenceWarning, match=r"ended early \(interrupted\).*warm_start=True"),
         ctrl_c_after(0.3),
@@ -175,11 +184,12 @@ def test_random_stops(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
     assert raised >= 22
 
 
-def test_stopped_fits_go_on() -> None:
+@pytest.mark.parametrize("solver", ["s2do", "working-set"])
+def test_stopped_fits_go_on(solver: str) -> None:
     """Stopped again and again, a fit with warm_start ends where an undisturbed one does."""
     X, y = make_classification(400, 8, n_informative=5, n_classes=3, random_state=1)
-    whole = SVC(multi_class="ww", solver="s2do", tol=1e-6).fit(X, y)
-    clf = SVC(multi_class="ww", solver="s2do", tol=1e-6, warm_start=True, max_iter=100)
+    whole = SVC(multi_class="ww", solver=solver, tol=1e-6).fit(X, y)
+    clf = SVC(multi_class="ww", solver=solver, tol=1e-6, warm_start=True, max_iter=100)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for _ in range(200):

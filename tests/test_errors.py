@@ -33,9 +33,18 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ),
     ({"gamma": -1.0}, ValueError, r"gamma=-1.0 is not allowed; gamma must be a number >= 0"),
     ({"coef0": float("inf")}, ValueError, r"coef0=inf is not allowed"),
-    ({"shrinking": 1}, TypeError, r"shrinking=1 is not a bool; shrinking must be True or False"),
+    (
+        {"shrinking": 1},
+        TypeError,
+        r"shrinking=1 is not a bool; shrinking must be True, False, 'variables' or 'examples'",
+    ),
+    (
+        {"shrinking": "rows"},
+        ValueError,
+        r"shrinking='rows' is not allowed; choose one of 'variables', 'examples', or give True or False",
+    ),
     ({"tol": 0}, ValueError, r"tol=0 is not allowed; tol must be a number > 0"),
-    ({"cache_size": 0}, ValueError, r"cache_size=0 is not allowed"),
+    ({"cache_size": -1}, ValueError, r"cache_size=-1 is not allowed; cache_size must be a number >= 0"),
     (
         {"cache_size": "all"},
         ValueError,
@@ -86,10 +95,33 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"solver": "two-level"},
         ValueError,
-        r"solver='two-level' does not apply to multi_class='ovo' with an exact bias.*'smo', or bias='none'",
+        r"solver='two-level' does not apply to multi_class='ovo' with an exact bias.*'maximum-gain' or.*bias='none'",
     ),
     ({"solver": "s2do", "multi_class": "dag"}, ValueError, r"does not apply to multi_class='dag' with an exact bias"),
     ({"solver": "s2do", "multi_class": "ovr"}, ValueError, r"does not apply to multi_class='ova' with an exact bias"),
+    (
+        {"solver": "maximum-gain", "bias": "none"},
+        ValueError,
+        r"'maximum-gain' is for binary.*not for multi_class='ovo' with bias='none'; use bias='exact', or solver='smo'",
+    ),
+    (
+        {"solver": "most-violating-pair", "multi_class": "ww", "bias": "exact"},
+        ValueError,
+        r"'most-violating-pair' is for binary.*not for multi_class='ww' with bias='exact'; use solver='smo' or 's2do'",
+    ),
+    *(
+        (
+            {"solver": "working-set", "multi_class": name},
+            ValueError,
+            rf"solver='working-set' does not apply to multi_class='{name}'.*use solver='whole-example'",
+        )
+        for name in ("cs", "adm", "atm")
+    ),
+    (
+        {"solver": "working-set", "kernel": "sigmoid", "bias": "none"},
+        ValueError,
+        r"solver='working-set' needs a positive semi-definite kernel.*'s2do'",
+    ),
     (
         {"solver": "semi-greedy", "kernel": "sigmoid", "bias": "none"},
         ValueError,

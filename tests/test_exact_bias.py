@@ -20,6 +20,7 @@ from helpers import (
     draw_data,
     each_loss,
     each_machine,
+    each_machine_and_solver,
     make_problem,
     random_amounts,
     run_clarabel,
@@ -116,8 +117,7 @@ def test_machines_of_ones_own(machine: Machine, loss: Loss, seed: int) -> None:
     check_against_clarabel(make_problem(X, y, machine, C=2.0, loss=loss, bias=Bias.EXACT))
 
 
-@each_machine
-@pytest.mark.parametrize("solver", list(SolverChoice), ids=lambda choice: choice.value)
+@each_machine_and_solver
 def test_every_solver_serves_the_rounds(name: str, solver: SolverChoice) -> None:
     X, y = draw_data(5, 40, 3)
     problem = make_problem(X, y, name, C=2.0, bias=Bias.EXACT)

@@ -18,6 +18,14 @@ from helpers import draw_data, duals
 from multimargin import SVC, Progress, verify
 
 each_bias = pytest.mark.parametrize("bias", ["exact", "regularized", "none"])
+# Every bias rule by the default, and the named choices of pairs where there is an equality to keep.
+each_way = pytest.mark.parametrize(
+    ("bias", "solver"),
+    [
+        *((bias, "auto") for bias in ("exact", "regularized", "none")),
+        *(("exact", solver) for solver in ("maximum-gain", "most-violating-pair")),
+    ],
+)
 Data = tuple[np.ndarray, np.ndarray]
 
 
@@ -45,10 +53,10 @@ def assert_usable(clf: SVC, X: np.ndarray, y: np.ndarray) -> None:
             assert "solver's own" in own.remark
 
 
-@each_bias
-def test_max_iter_holds_for_each_pair(slow_data: Data, bias: str) -> None:
+@each_way
+def test_max_iter_holds_for_each_pair(slow_data: Data, bias: str, solver: str) -> None:
     X, y = slow_data
-    clf = slow(bias=bias, max_iter=7)
+    clf = slow(bias=bias, solver=solver, max_iter=7)
     with pytest.warns(ConvergenceWarning, match=r"ended early \(max_iter\) after 42 steps.*raise max_iter"):
         clf.fit(X, y)
     assert clf.n_iter_.tolist() == [7] * 6
@@ -56,17 +64,17 @@ def test_max_iter_holds_for_each_pair(slow_data: Data, bias: str) -> None:
     assert_usable(clf, X, y)
 
 
-@each_bias
-def test_max_time_is_for_all_pairs(slow_data: Data, bias: str) -> None:
+@each_way
+def test_max_time_is_for_all_pairs(slow_data: Data, bias: str, solver: str) -> None:
     X, y = slow_data
-    clf = slow(bias=bias, max_time=0.15)
+    clf = slow(bias=bias, solver=solver, max_time=0.15)
     with pytest.warns(ConvergenceWarning, match=r"ended early \(max_time\).*raise max_time, or go on with"):
         clf.fit(X, y)
     assert_usable(clf, X, y)
 
 
-@each_bias
-def test_callback_stops(slow_data: Data, bias: str) -> None:
+@each_way
+def test_callback_stops(slow_data: Data, bias: str, solver: str) -> None:
     X, y = slow_data
     seen: list[Progress] = []
 
@@ -74,7 +82,7 @@ def test_callback_stops(slow_data: Data, bias: str) -> None:
         seen.append(progress)
         return len(seen) == 3
 
-    clf = slow(bias=bias, on_progress=on_progress)
+    clf = slow(bias=bias, solver=solver, on_progress=on_progress)
     with pytest.warns(ConvergenceWarning, match=r"ended early \(callback\)"):
         clf.fit(X, y)
     assert len(seen) == 3  # no pair begins after that
@@ -101,8 +109,8 @@ def test_failing_callback_leaves_the_old_model(slow_data: Data, bias: str) -> No
     np.testing.assert_array_equal(clf.decision_function(X), before)
 
 
-@each_bias
-def test_ctrl_c(slow_data: Data, bias: str) -> None:
+@each_way
+def test_ctrl_c(slow_data: Data, bias: str, solver: str) -> None:
     X, y = slow_data
     for on_interrupt in ("raise", "keep"):
         timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
@@ -111,7 +119,7 @@ def test_ctrl_c(slow_data: Data, bias: str) -> None:
             if not timer.is_alive() and not timer.finished.is_set():
                 timer.start()
 
-        clf = slow(bias=bias, on_interrupt=on_interrupt, on_progress=begin)
+        clf = slow(bias=bias, solver=solver, on_interrupt=on_interrupt, on_progress=begin)
         with pytest.raises(KeyboardInterrupt) if on_interrupt == "raise" else pytest.warns(ConvergenceWarning):
             clf.fit(X, y)
         timer.join()

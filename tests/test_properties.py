@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import draw_data, each_loss, each_machine, make_problem
+from helpers import draw_data, each_loss, each_machine, each_machine_and_solver, make_problem
 from multimargin import SVC, Bound, ComponentTable, Machine
 from multimargin.certificate import evaluate
 from multimargin.machines import MACHINES, FloatArray, IntArray
@@ -142,27 +142,34 @@ def reach(
     problem: DualProblem,
     start: SolverState | None = None,
     *,
-    shrinking: bool = True,
+    shrinking: tuple[bool, bool] = (True, True),
     solver: SolverChoice = SolverChoice.S2DO,
 ) -> tuple[float, SolverState]:
-    options = SolverOptions(solver=solver, precision=Precision.FLOAT64, tol=1e-6, shrinking=shrinking)
+    variables, examples = shrinking
+    options = SolverOptions(
+        solver=solver,
+        precision=Precision.FLOAT64,
+        tol=1e-6,
+        shrink_variables=variables,
+        shrink_examples=examples,
+    )
     solution = solve(problem, options, start)
     assert solution.report.stop_reason is StopReason.CONVERGED
     assert solution.state.scores is not None
     return evaluate(problem, solution.state.amounts, solution.state.scores).dual, solution.state
 
 
-@each_machine
-@pytest.mark.parametrize("solver", list(SolverChoice), ids=lambda choice: choice.value)
+@each_machine_and_solver
 def test_shrinking_changes_nothing(name: str, solver: SolverChoice) -> None:
     X, y = data_of(2, n=60)
     problem = make_problem(X, y, name)
-    on, state_on = reach(problem, shrinking=True, solver=solver)
-    off, state_off = reach(problem, shrinking=False, solver=solver)
-    assert on == pytest.approx(off, rel=1e-7)
-    assert state_on.scores is not None
+    off, state_off = reach(problem, shrinking=(False, False), solver=solver)
     assert state_off.scores is not None
-    np.testing.assert_allclose(state_on.scores, state_off.scores, atol=1e-4)
+    for levels in ((True, False), (False, True), (True, True)):
+        on, state_on = reach(problem, shrinking=levels, solver=solver)
+        assert on == pytest.approx(off, rel=1e-7)
+        assert state_on.scores is not None
+        np.testing.assert_allclose(state_on.scores, state_off.scores, atol=1e-4)
 
 
 @each_machine

@@ -16,6 +16,7 @@ from helpers import (
     each_machine,
     make_problem,
     solve_dual_densely,
+    solvers_for,
 )
 from multimargin.certificate import evaluate
 from multimargin.kernels import KernelSpec
@@ -43,7 +44,7 @@ def test_all_solvers_reach_the_optimum_of_clarabel(name: str, loss: Loss, bias: 
         dual, scores = solve_dual_densely(problem)
     except OracleError:  # a kernel matrix of low rank can be too much for it
         reject()
-    for solver in SolverChoice:
+    for solver in solvers_for(name):
         solution = solve_to(problem, solver)
         assert solution.state.scores is not None
         reached = evaluate(problem, solution.state.amounts, solution.state.scores)

@@ -30,7 +30,12 @@ def core_steps(
     problem: DualProblem, method: str, start: FloatArray | None = None, *, tol: float, max_iter: int = -1
 ) -> tuple[FloatArray, int]:
     options = SolverOptions(
-        solver=SolverChoice(method), precision=Precision.FLOAT64, tol=tol, max_iter=max_iter, shrinking=False
+        solver=SolverChoice(method),
+        precision=Precision.FLOAT64,
+        tol=tol,
+        max_iter=max_iter,
+        shrink_variables=False,
+        shrink_examples=False,
     )
     state = None if start is None else SolverState(start, None, problem.n_classes)
     solution = solve(problem, options, state)

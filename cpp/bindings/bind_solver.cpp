@@ -157,7 +157,10 @@ void bind_choices(nb::module_& module) {
         .value("s2do", SolverKind::s2do)
         .value("whole_example", SolverKind::whole_example)
         .value("semi_greedy", SolverKind::semi_greedy)
-        .value("two_level", SolverKind::two_level);
+        .value("two_level", SolverKind::two_level)
+        .value("working_set", SolverKind::working_set)
+        .value("most_violating_pair", SolverKind::most_violating_pair)
+        .value("maximum_gain", SolverKind::maximum_gain);
     nb::enum_<Precision>(module, "Precision")
         .value("automatic", Precision::automatic)
         .value("float32", Precision::float32)
@@ -219,13 +222,15 @@ void bind_structs(nb::module_& module) {
         .def_rw("tol", &Options::tol)
         .def_rw("max_iter", &Options::max_iter)
         .def_rw("max_time", &Options::max_time)
-        .def_rw("shrinking", &Options::shrinking)
+        .def_rw("shrink_variables", &Options::shrink_variables)
+        .def_rw("shrink_examples", &Options::shrink_examples)
         .def_rw("cache_bytes", &Options::cache_bytes)
         .def_rw("n_threads", &Options::n_threads)
         .def_rw("extra_tol", &Options::extra_tol)
         .def_rw("extra_steps", &Options::extra_steps)
         .def_rw("trace", &Options::trace)
-        .def_rw("trace_primal", &Options::trace_primal);
+        .def_rw("trace_primal", &Options::trace_primal)
+        .def_rw("working_set_size", &Options::working_set_size);
     nb::class_<Progress>(module, "Progress")
         .def_ro("iteration", &Progress::iteration)
         .def_ro("seconds", &Progress::seconds)

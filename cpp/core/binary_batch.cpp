@@ -35,7 +35,7 @@ class Batch {
   private:
     const BinaryTask& task(Index t) const { return tasks_[unsigned_index(t)]; }
     Index work(Index t) const { return task(t).problem.size(); }
-    bool is_small(Index t) const { return work(t) <= binary_one_level_max; }
+    bool is_small(Index t) const { return by_one_level(options_, work(t)); }
 
     void run_small(std::vector<Index> order) {
         Options options = options_;

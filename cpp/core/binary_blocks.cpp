@@ -80,7 +80,7 @@ void BinaryBlocks<T>::choose_active(const BinaryInterval& interval) {
         const double a = state_.amounts[unsigned_index(e)], score = state_.scores[unsigned_index(e)];
         const bool up = problem_.may_rise(e, a) && score < interval.largest_low + slack;
         const bool low = problem_.may_fall(e, a) && score > interval.lowest_up - slack;
-        if (up || low || !options_.shrinking) active_.push_back(e);
+        if (up || low || !options_.shrink_examples) active_.push_back(e);
     }
     std::vector<Index> rows;
     rows.reserve(active_.size());

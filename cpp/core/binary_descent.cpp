@@ -86,6 +86,14 @@ bool BinaryDescent<T>::step(Index first, Index second, double kernel_value) {
 }
 
 template <class T>
+Index BinaryDescent<T>::second_of(const simd::PairChoice<T>& choice) const {
+    if (!most_violating_) return choice.second;
+    Index j = 0;
+    while (scores_[unsigned_index(j)] + outside_low_[unsigned_index(j)] != choice.largest) ++j;
+    return j;
+}
+
+template <class T>
 template <class Rows>
 Outcome BinaryDescent<T>::run(Rows& rows, double target, Index max_steps, Monitor& monitor) {
     const simd::Table& table = simd::best_table();
@@ -107,7 +115,7 @@ Outcome BinaryDescent<T>::run(Rows& rows, double target, Index max_steps, Monito
         if (steps_ >= max_steps) return Outcome::out_of_steps;
         if (observer_) observer_();
         if (steps_ % steps_between_polls == 0 && monitor.poll()) return Outcome::stopped;
-        const Index j = choice.second;
+        const Index j = second_of(choice);
         const T* row_second = rows.row(j);
         if (!step(i, j, static_cast<double>(row_first[j]))) return Outcome::stuck;
         ++steps_;

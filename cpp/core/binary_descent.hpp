@@ -16,6 +16,9 @@ namespace multimargin {
 template <class T>
 class BinaryDescent {
   public:
+    // The second variable of a pair: the one with which the first gains most, or the most violating one (IGEL).
+    explicit BinaryDescent(bool most_violating = false) : most_violating_(most_violating) {}
+
     // Takes the variables and scores that the state has for these examples.
     void load(const BinaryProblem& problem, std::span<const Index> examples, std::span<const double> amounts,
               std::span<const double> scores);
@@ -37,10 +40,12 @@ class BinaryDescent {
 
   private:
     void mark(Index k);
+    Index second_of(const simd::PairChoice<T>& choice) const;
     bool step(Index first, Index second, double kernel_value);
 
     static constexpr Index steps_between_polls = 32;
 
+    bool most_violating_;
     Index n_ = 0, n_positive_ = 0, padded_ = 0;
     AlignedVector<double> amounts_, caps_, ridges_, diagonals_;
     AlignedVector<T> scores_, outside_up_, outside_low_, bends_;

@@ -11,6 +11,7 @@ SlotRows<T>::SlotRows(const KernelSource& source, std::span<const Index> rows, d
       columns_(source.columns<T>(rows)),
       counters_(counters),
       width_(columns_->n_panels() * simd::panel_width),
+      keeps_(budget_bytes > 0.0),
       slot_of_(rows.size(), -1),
       chunks_(memory) {
     const double fitting = budget_bytes / static_cast<double>(width_ * static_cast<Index>(sizeof(T)));
@@ -39,7 +40,7 @@ Index SlotRows<T>::slot_for(Index example) {
 template <class T>
 const T* SlotRows<T>::row(Index example) {
     Index slot = slot_of_[unsigned_index(example)];
-    if (slot < 0) {
+    if (slot < 0 || !keeps_) {
         slot = slot_for(example);
         slot_of_[unsigned_index(example)] = static_cast<int>(slot);
         columns_->fill(source_rows_.subspan(unsigned_index(example), 1), place(slot), width_);

@@ -45,7 +45,7 @@ struct BinaryMemory {
 template <class T>
 class SlotRows {
   public:
-    // Holds at least two rows, whatever the budget.
+    // Holds at least two rows, whatever the budget; with none every row is computed anew.
     SlotRows(const KernelSource& source, std::span<const Index> rows, double budget_bytes, CacheCounters& counters,
              RowMemory<T>& memory);
 
@@ -63,6 +63,7 @@ class SlotRows {
     CacheCounters& counters_;
     Index width_;
     Index capacity_;
+    bool keeps_;
     Index used_ = 0;
     std::size_t clock_ = 0;
     std::vector<int> slot_of_;           // by example; -1 when it is not here

@@ -38,6 +38,7 @@ class OneLevel {
           tally_(tally),
           all_(unsigned_index(problem.size())),
           rows_(problem.source(), problem.rows(), options.cache_bytes, tally.cache, memory.of<T>()),
+          descent_(options.solver == SolverKind::most_violating_pair),
           may_polish_(options.solver == SolverKind::two_level) {
         std::iota(all_.begin(), all_.end(), Index{0});
         reload();
@@ -208,7 +209,7 @@ class BinarySolve {
 
     template <class T>
     Reached by_method() {
-        if (problem_.size() <= binary_one_level_max) {
+        if (by_one_level(options_, problem_.size())) {
             OneLevel<T> method(problem_, state_, options_, monitor_, tally_, memory_);
             return reach(method);
         }

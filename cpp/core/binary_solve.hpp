@@ -15,6 +15,12 @@ struct BinaryReport : Report {
 // Beyond this many examples blocks of variables beat single pairs.
 inline constexpr Index binary_one_level_max = 4096;
 
+// Whether a problem is solved by single pairs: a small one, or whoever names their choice counts them.
+inline bool by_one_level(const Options& options, Index size) {
+    return size <= binary_one_level_max || options.solver == SolverKind::most_violating_pair ||
+           options.solver == SolverKind::maximum_gain;
+}
+
 // Starts from the state (made feasible first) and leaves the solution in it. Other threads than the monitor's own may
 // call this, each with its own problem and team.
 BinaryReport solve_binary(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor,

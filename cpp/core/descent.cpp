@@ -8,14 +8,14 @@ namespace multimargin {
 namespace {
 
 // Keeps those live variables of a block for which keep(t) holds. A list of more than half of them is no
-// faster than the whole block, so that stays whole: looking at a shrunk variable does no harm.
+// faster than the whole block, so that stays whole unless it must be exact: looking at a shrunk variable does no harm.
 template <class Keep>
-void keep_live(Block& block, Keep keep) {
+void keep_live(Block& block, bool exact, Keep keep) {
     std::vector<int> live;
     for (Index t = 0; t < block.n_live(); ++t) {
         if (keep(t)) live.push_back(static_cast<int>(block.position(t) - block.begin));
     }
-    if (block.whole && 2 * static_cast<Index>(live.size()) > block.length) return;
+    if (!exact && block.whole && 2 * static_cast<Index>(live.size()) > block.length) return;
     block.live = std::move(live);
     block.whole = false;
 }
@@ -42,9 +42,10 @@ void Descent<T>::reload() {
     std::iota(all.begin(), all.end(), Index{0});
     workspace_ = std::make_unique<Workspace>(problem_, state_, std::move(all));
     if (!keep_cache) {
+        const Index rows_at_once = options_.solver == SolverKind::working_set ? options_.working_set_size : 2;
         auto columns = problem_.source().template columns<T>(problem_.source_rows(workspace_->members()));
         cache_ = std::make_unique<RowCache<T>>(std::move(columns), static_cast<std::size_t>(options_.cache_bytes),
-                                               tally_.cache);
+                                               tally_.cache, rows_at_once);
     }
     since_shrinking_ = 0;
     resting_ = {};
@@ -68,6 +69,9 @@ double Descent<T>::select() {
     if (by_example()) {
         return semi_greedy_.scan();
     }
+    if (options_.solver == SolverKind::working_set) {
+        return box_selector_.working_set(*workspace_, options_.working_set_size, working_set_);
+    }
     box_choice_ = options_.solver == SolverKind::smo ? box_selector_.largest_gain(*workspace_)
                                                      : box_selector_.most_violating(*workspace_);
     return box_choice_.violation;
@@ -80,7 +84,10 @@ Outcome Descent<T>::run(double target, Index max_iterations) {
         if (monitor_.poll()) return Outcome::stopped;
         tally_.violation = select();
         tally_.record([this] { return census(); });
-        if (tally_.violation <= target) return Outcome::satisfied;
+        if (tally_.violation <= target) {
+            if (!release_variables()) return Outcome::satisfied;
+            continue;
+        }
         if (!tally_.shrunk_before && !all_active() && tally_.violation < 10.0 * target) {
             tally_.shrunk_before = true;
             return Outcome::near;
@@ -91,7 +98,7 @@ Outcome Descent<T>::run(double target, Index max_iterations) {
             if (std::is_same_v<T, float> && options_.precision == Precision::automatic && rows_too_coarse()) {
                 return Outcome::imprecise;
             }
-            if (options_.shrinking) {
+            if (options_.shrink_variables || options_.shrink_examples) {
                 shrink();
                 continue;  // positions have changed
             }
@@ -102,12 +109,14 @@ Outcome Descent<T>::run(double target, Index max_iterations) {
 
 template <class T>
 bool Descent<T>::step(double target, Index max_iterations) {
+    if (options_.cache_bytes <= 0.0) cache_->forget();
     if (options_.solver == SolverKind::semi_greedy && machine_.structured) return sweep(target, max_iterations);
     ++tally_.iterations;
     if (options_.solver == SolverKind::whole_example && machine_.structured) {
         return take(steps().whole_example(semi_greedy_.worst().position));
     }
     if (machine_.bound == Bound::simplex) return take(steps().pair_in_example(semi_greedy_.worst().position));
+    if (options_.solver == SolverKind::working_set) return take(steps().working_set(working_set_));
     const bool pairs = options_.solver != SolverKind::smo;
     return take(steps().box_variables(box_choice_.variable, pairs ? &box_selector_ : nullptr));
 }
@@ -159,7 +168,7 @@ void Descent<T>::release_resting_examples() {
         }
     }
     for (Block& block : workspace_->blocks()) {
-        keep_live(block, [&](Index t) {
+        keep_live(block, !options_.shrink_variables, [&](Index t) {
             const std::size_t j = unsigned_index(block.position(t));
             const bool has_slack = slack_of(workspace_->sum()[j], workspace_->cap()[j]) > 0.0;
             return movable[j] > 0 || positive[j] + (has_slack ? 1 : 0) > 1;
@@ -167,16 +176,30 @@ void Descent<T>::release_resting_examples() {
     }
 }
 
+// All variables of the active examples take part again, whose scores are known; false if they did all the time.
+template <class T>
+bool Descent<T>::release_variables() {
+    bool any = false;
+    for (Block& block : workspace_->blocks()) {
+        any = any || !block.whole;
+        block.whole = true;
+        block.live.clear();
+    }
+    return any;
+}
+
+// Variables and examples that rest (DGI11 6.1).
 template <class T>
 void Descent<T>::shrink() {
     for (Block& block : workspace_->blocks()) {
-        keep_live(block, [&](Index t) { return !may_shrink(block, t); });
+        keep_live(block, !options_.shrink_variables, [&](Index t) { return !may_shrink(block, t); });
     }
     if (machine_.bound == Bound::simplex) release_resting_examples();
     std::vector<Index> keep = workspace_->live_positions();
+    if (!options_.shrink_variables) release_variables();
     // Gathering anew pays when enough examples have come to rest.
     if (static_cast<Index>(keep.size()) > (workspace_->size() * 4) / 5) return;
-    if (keep.empty()) return;
+    if (keep.empty() || !options_.shrink_examples) return;
     scatter();
     std::vector<Index> members;
     for (const Index j : keep) members.push_back(workspace_->example(j));

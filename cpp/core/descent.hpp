@@ -20,13 +20,15 @@ struct Options {
     double tol = 1e-3;
     Index max_iter = -1;
     double max_time = infinity;
-    bool shrinking = true;
-    double cache_bytes = 2e8;
+    bool shrink_variables = true;  // within examples that stay
+    bool shrink_examples = true;   // whose variables all rest
+    double cache_bytes = 2e8;      // 0: a row lives for one step
     Index n_threads = 1;
     double extra_tol = 0.0;     // after tol is reached go on to this violation (0: do not) ...
     Index extra_steps = 0;      // ... for at most this many steps
     bool trace = false;         // record the course of the solve ...
     bool trace_primal = false;  // ... with the primal objective
+    Index working_set_size = 10;  // variables of a step of the solver working_set
 };
 
 enum class Outcome {
@@ -66,6 +68,7 @@ class Descent final : private RowProvider<T> {
     const T* row(Index position) override;
     Steps<T>& steps() { return semi_greedy_.steps(); }
     void shrink();
+    bool release_variables();
     bool may_shrink(const Block& block, Index t);
     void release_resting_examples();
     bool rows_too_coarse();
@@ -82,6 +85,7 @@ class Descent final : private RowProvider<T> {
     BoxSelector box_selector_;
     SemiGreedy<T> semi_greedy_;
     BoxSelection box_choice_;
+    std::vector<Variable> working_set_;
     Index since_shrinking_ = 0;
     Census resting_;  // variables of the examples that are not active; for the trace
 };

@@ -5,15 +5,22 @@
 namespace multimargin {
 
 template <class T>
-RowCache<T>::RowCache(std::unique_ptr<KernelColumns<T>> columns, std::size_t budget_bytes, CacheCounters& counters)
-    : columns_(std::move(columns)), budget_(budget_bytes), counters_(counters) {
+RowCache<T>::RowCache(std::unique_ptr<KernelColumns<T>> columns, std::size_t budget_bytes, CacheCounters& counters,
+                      Index least)
+    : columns_(std::move(columns)), budget_(budget_bytes), counters_(counters), least_(least) {
     set_capacity();
 }
 
 template <class T>
 void RowCache<T>::set_capacity() {
     const std::size_t bytes = std::max<std::size_t>(unsigned_index(width()) * sizeof(T), 1);
-    capacity_ = std::max<Index>(2, static_cast<Index>(budget_ / bytes));
+    capacity_ = std::max(least_, static_cast<Index>(budget_ / bytes));
+}
+
+template <class T>
+void RowCache<T>::forget() {
+    rows_.clear();
+    ages_.clear();
 }
 
 template <class T>

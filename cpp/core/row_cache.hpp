@@ -15,11 +15,15 @@ namespace multimargin {
 template <class T>
 class RowCache {
   public:
-    // Holds at least two rows, whatever the budget: a step needs two at once.
-    RowCache(std::unique_ptr<KernelColumns<T>> columns, std::size_t budget_bytes, CacheCounters& counters);
+    // Holds `least` rows, whatever the budget: as many as a step needs at once.
+    RowCache(std::unique_ptr<KernelColumns<T>> columns, std::size_t budget_bytes, CacheCounters& counters,
+             Index least = 2);
 
     // k(example, column j) for all columns; valid until two other rows were asked for.
     const T* row(Index example);
+
+    // Every row is computed anew when it is asked for next.
+    void forget();
 
     Index capacity() const { return capacity_; }
     Index size() const { return static_cast<Index>(rows_.size()); }
@@ -39,6 +43,7 @@ class RowCache {
     std::unique_ptr<KernelColumns<T>> columns_;
     std::size_t budget_;
     CacheCounters& counters_;
+    Index least_;
     Index capacity_ = 2;
     std::unordered_map<Index, Entry> rows_;
     std::list<Index> ages_;  // most recently used first

@@ -39,6 +39,27 @@ const T* live_row(const Block& block, const T* row, std::vector<T>& buffer) {
     return buffer.data();
 }
 
+// The few variables of the largest keys, sorted; of equal ones those seen first.
+class Foremost {
+  public:
+    explicit Foremost(Index most) : most_(unsigned_index(most)) { entries_.reserve(most_ + 1); }
+
+    void see(double key, const Variable& variable) {
+        if (entries_.size() == most_ && (most_ == 0 || !(key > entries_.back().first))) return;
+        const auto place =
+            std::find_if(entries_.begin(), entries_.end(), [key](const Entry& e) { return key > e.first; });
+        entries_.insert(place, {key, variable});
+        if (entries_.size() > most_) entries_.pop_back();
+    }
+
+    using Entry = std::pair<double, Variable>;
+    const std::vector<Entry>& entries() const { return entries_; }
+
+  private:
+    std::size_t most_;
+    std::vector<Entry> entries_;
+};
+
 }  // namespace
 
 simd::BoxBlock BoxSelector::box_of(Workspace& workspace, const Block& block) {
@@ -97,6 +118,31 @@ BoxSelection BoxSelector::largest_gain(Workspace& workspace) {
         best.variable = {where->position(t), where->p, box.gradient[t]};
     }
     return best;
+}
+
+double BoxSelector::working_set(Workspace& workspace, Index size, std::vector<Variable>& chosen) {
+    Foremost calmest_free(size / 2), most_violating(size);
+    for (const Block& block : workspace.blocks()) {
+        workspace.compute_gradient(block);
+        const simd::BoxBlock box = box_of(workspace, block);
+        for (Index t = 0; t < box.n; ++t) {
+            const double v = simd::box_violation_of(box.gradient[t], box.amount[t], box.cap[t]);
+            const Variable variable{block.position(t), block.p, box.gradient[t]};
+            if (box.amount[t] > 0.0 && box.amount[t] < box.cap[t]) calmest_free.see(-v, variable);
+            most_violating.see(v, variable);
+        }
+    }
+    chosen.clear();
+    for (const auto& [key, variable] : calmest_free.entries()) chosen.push_back(variable);
+    const std::size_t n_free = chosen.size();
+    for (const auto& [key, variable] : most_violating.entries()) {
+        if (static_cast<Index>(chosen.size()) == size) break;
+        const auto same = [&v = variable](const Variable& other) {
+            return other.position == v.position && other.p == v.p;
+        };
+        if (std::none_of(chosen.begin(), chosen.begin() + static_cast<Index>(n_free), same)) chosen.push_back(variable);
+    }
+    return most_violating.entries().empty() ? 0.0 : most_violating.entries().front().first;
 }
 
 template <class T>

@@ -31,6 +31,10 @@ class BoxSelector {
     // The variable with the largest gain of a step of its own (SMO, DGI11 4.2).
     BoxSelection largest_gain(Workspace& workspace);
 
+    // At most `size` variables: half of them free ones that violate least, the others those that violate most (HL02
+    // section III, with v = -violation). Returns the largest violation.
+    double working_set(Workspace& workspace, Index size, std::vector<Variable>& chosen);
+
     // The partner with the largest joint gain, among the violating ones. Needs the gradients of the scan before.
     template <class T>
     Variable partner(Workspace& workspace, const Variable& first, double first_curvature, const T* row);

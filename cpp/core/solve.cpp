@@ -33,6 +33,7 @@ class Solve {
     }
 
     Report run() {
+        check_solver();
         make_feasible(problem_, state_);
         const StopReason reason = start() ? iterate() : monitor_.reason();
         synchronize_ = [] {};
@@ -48,6 +49,19 @@ class Solve {
         };
         tally_.trace.begin([this] { return monitor_.seconds(); },
                            options_.trace_primal ? primal : std::function<double()>());
+    }
+
+    void check_solver() const {
+        const SolverKind solver = options_.solver;
+        if (solver == SolverKind::working_set && problem_.machine().bound == Bound::simplex) {
+            throw std::invalid_argument("working sets are for boxes; a simplex is solved by whole examples");
+        }
+        if (solver == SolverKind::working_set && options_.working_set_size < 2) {
+            throw std::invalid_argument("a working set needs two variables at least");
+        }
+        if (solver == SolverKind::most_violating_pair || solver == SolverKind::maximum_gain) {
+            throw std::invalid_argument("this choice of a pair is for binary problems with an exact bias");
+        }
     }
 
     Progress progress() {

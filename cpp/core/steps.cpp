@@ -32,9 +32,6 @@ void Steps<T>::attach(Workspace& workspace, RowProvider<T>& rows) {
 
 template <class T>
 StepResult Steps<T>::box_variables(const Variable& first, BoxSelector* selector) {
-    const auto component_of = [&](const Variable& v) -> const Component& {
-        return machine_.of(workspace_->class_of(v.position))[unsigned_index(v.p)];
-    };
     const auto curvature_of = [&](const Variable& v) {
         const Index e = workspace_->example(v.position);
         return problem_.diagonal(e) * machine_.coupling(component_of(v), component_of(v)) + problem_.ridge(e);
@@ -75,6 +72,42 @@ bool Steps<T>::move_variable(const Variable& variable, double amount) {
     for (Index p = 0; p < n; ++p) target_[unsigned_index(p)] = workspace_->amounts(p)[variable.position];
     target_[unsigned_index(variable.p)] += amount;
     return move_example(variable.position);
+}
+
+template <class T>
+StepResult Steps<T>::working_set(std::vector<Variable>& variables) {
+    std::sort(variables.begin(), variables.end(), [](const Variable& a, const Variable& b) {
+        return a.position != b.position ? a.position < b.position : a.p < b.p;
+    });
+    const Index n = static_cast<Index>(variables.size());
+    few_.resize(n);
+    const T* row = nullptr;
+    for (Index i = 0; i < n; ++i) {
+        const Variable& v = variables[unsigned_index(i)];
+        if (i == 0 || v.position != variables[unsigned_index(i - 1)].position) row = rows_->row(v.position);
+        few_.gradient[unsigned_index(i)] = v.gradient;
+        few_.a[unsigned_index(i)] = workspace_->amounts(v.p)[v.position];
+        few_.cap[unsigned_index(i)] = workspace_->cap()[v.position];
+        for (Index j = i; j < n; ++j) {
+            const Variable& w = variables[unsigned_index(j)];
+            const bool same = w.position == v.position;
+            const double k = same ? workspace_->diagonal()[v.position] : static_cast<double>(row[w.position]);
+            few_.q(i, j) = few_.q(j, i) = k * machine_.coupling(component_of(v), component_of(w));
+        }
+        few_.q(i, i) += problem_.ridge(workspace_->example(v.position));
+    }
+    StepResult result{false, newton_.solve(few_)};
+    for (Index i = 0; i < n;) {
+        const Index position = variables[unsigned_index(i)].position;
+        for (Index p = 0; p < workspace_->n_components(position); ++p) {
+            target_[unsigned_index(p)] = workspace_->amounts(p)[position];
+        }
+        for (; i < n && variables[unsigned_index(i)].position == position; ++i) {
+            target_[unsigned_index(variables[unsigned_index(i)].p)] = few_.a[unsigned_index(i)];
+        }
+        result.moved = move_example(position) || result.moved;
+    }
+    return result;
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "bounded_newton.hpp"
 #include "example_problem.hpp"
 #include "row_cache.hpp"
 #include "selection.hpp"
@@ -35,6 +36,8 @@ class Steps {
 
     // One variable, or two when `selector` may choose a partner: DGI11 4.2, 4.3 with appendix A.2.
     StepResult box_variables(const Variable& first, BoxSelector* selector);
+    // Any variables, which are sorted by example: HL02 (12).
+    StepResult working_set(std::vector<Variable>& variables);
     // Two variables of one example, the slack being one of them: DGI11 4.4.
     StepResult pair_in_example(Index position);
     // All variables of the example at once: HL02 (18)-(20).
@@ -46,12 +49,17 @@ class Steps {
     // Sets one example's variables from `target_` and brings all scores up to date; true if anything changed.
     bool move_example(Index position);
     bool move_variable(const Variable& variable, double amount);
+    const Component& component_of(const Variable& v) const {
+        return machine_.of(workspace_->class_of(v.position))[unsigned_index(v.p)];
+    }
 
     const Problem& problem_;
     const Machine& machine_;
     Workspace* workspace_ = nullptr;
     RowProvider<T>* rows_ = nullptr;
     ExampleScratch scratch_;
+    BoundedProblem few_;
+    BoundedNewton newton_;
     std::vector<double> gradient_, target_, column_deltas_;
     std::vector<std::vector<double>> private_square_, weight_;  // by class, for the example problem
 };

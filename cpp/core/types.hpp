@@ -15,7 +15,16 @@ using Index = std::ptrdiff_t;
 enum class KernelKind { linear, rbf, poly, sigmoid, laplacian };
 enum class Bound { box, simplex };
 enum class Loss { hinge, squared_hinge };
-enum class SolverKind { smo, s2do, whole_example, semi_greedy, two_level };
+enum class SolverKind {
+    smo,
+    s2do,
+    whole_example,
+    semi_greedy,
+    two_level,
+    working_set,
+    most_violating_pair,
+    maximum_gain
+};
 enum class Precision { automatic, float32, float64 };
 enum class StopReason { converged, max_iter, max_time, stalled, interrupted, callback };
 

@@ -177,7 +177,7 @@ TEST(binary_blocks_find_the_optimum_of_one_level) {
         for (const auto& [shrinking, precision] :
              {std::pair{true, Precision::automatic}, {true, Precision::float64}, {false, Precision::automatic}}) {
             Options options;
-            options.shrinking = shrinking;
+            options.shrink_variables = options.shrink_examples = shrinking;
             options.precision = precision;
             options.tol = precision == Precision::float64 ? 1e-5 : 1e-3;
             const PlainLook look = check_solved(clouds, loss, options);

@@ -21,8 +21,13 @@ constexpr Index no_limit = std::numeric_limits<Index>::max();
 // A descent on all examples, with their whole kernel matrix. Its padding holds numbers that nobody may look at.
 template <class T>
 struct Work {
-    Work(const TwoClouds& of, Loss loss_ = Loss::hinge)
-        : clouds(of), loss(loss_), source(of.source()), problem(of.problem(source, loss_)), all(of.rows.size()) {
+    Work(const TwoClouds& of, Loss loss_ = Loss::hinge, bool most_violating = false)
+        : clouds(of),
+          loss(loss_),
+          source(of.source()),
+          problem(of.problem(source, loss_)),
+          all(of.rows.size()),
+          descent(most_violating) {
         const Index n = problem.size(), padded = round_up(n, simd::panel_width);
         std::iota(all.begin(), all.end(), Index{0});
         matrix = Numbers(9).many<T>(n * padded, -1000.0, 1000.0);
@@ -148,6 +153,32 @@ TEST(binary_descent_takes_the_pair_of_largest_gain) {
             if (4.0 / bend > best) best = 4.0 / bend, second = j;
         }
         for (Index e = 0; e < 90; ++e) CHECK((work.descent.amount(e) > 0.0) == (e == 0 || e == second));
+    }
+}
+
+// From any point: the pair that a plain search for the two extremes finds.
+TEST(binary_descent_takes_the_most_violating_pair) {
+    for (const Loss loss : losses) {
+        TwoClouds clouds(30, 60, 3, 12);
+        vary_weights(clouds, 0.1, 5.0);
+        Work<double> work(clouds, loss, true);
+        for (int i = 0; i < 40; ++i) {
+            const PlainLook before = work.look();
+            const std::vector<double> a = work.amounts();
+            Index low = -1, up = -1;
+            for (Index e = 0; e < 90; ++e) {
+                const std::size_t k = unsigned_index(e);
+                if (work.problem.may_rise(e, a[k]) && before.E[k] == before.lowest_up) up = up < 0 ? e : up;
+                if (work.problem.may_fall(e, a[k]) && before.E[k] == before.largest_low) low = low < 0 ? e : low;
+            }
+            work.start_at(a);
+            CHECK(work.run(1e-9, 1) == Outcome::out_of_steps);
+            for (Index e = 0; e < 90; ++e) {
+                CHECK((work.descent.amount(e) != a[unsigned_index(e)]) == (e == up || e == low));
+            }
+        }
+        CHECK(work.run(1e-8) == Outcome::satisfied);
+        check_optimal(clouds, loss, work.look(), 1e-8 + 1e-11);
     }
 }
 

@@ -77,7 +77,7 @@ TEST(binary_solve_converges_for_every_choice) {
             for (const bool shrinking : {true, false}) {
                 Options options;
                 options.precision = precision;
-                options.shrinking = shrinking;
+                options.shrink_variables = options.shrink_examples = shrinking;
                 options.cache_bytes = shrinking ? 0.0 : 1e8;
                 options.tol = precision == Precision::float64 ? 1e-8 : 1e-3;
                 BinaryState state(problem);
@@ -91,6 +91,31 @@ TEST(binary_solve_converges_for_every_choice) {
             }
         }
     }
+}
+
+// Whoever names the choice of pairs gets single pairs at every size, and their number.
+TEST(binary_solve_by_named_pairs_of_a_large_problem) {
+    const Index n = binary_one_level_max + 100;
+    const TwoClouds clouds(n / 2, n - n / 2, 3, 8);
+    const DenseSource source = clouds.source();
+    const BinaryProblem problem = clouds.problem(source);
+    Index steps[2] = {0, 0};
+    double duals[3];
+    const SolverKind kinds[] = {SolverKind::maximum_gain, SolverKind::most_violating_pair, SolverKind::smo};
+    for (int i = 0; i < 3; ++i) {
+        Options options;
+        options.solver = kinds[i];
+        options.tol = 1e-3;
+        BinaryState state(problem);
+        const BinaryReport report = solve_alone(problem, state, options);
+        CHECK(report.stop_reason == StopReason::converged && report.verified);
+        CHECK((report.phases.blocks == 0) == (i < 2));
+        if (i < 2) steps[i] = report.iterations;
+        duals[i] = report.dual;
+    }
+    CHECK(steps[0] < steps[1]);
+    CHECK_CLOSE(duals[0], duals[2], 1e-4 * duals[2]);
+    CHECK_CLOSE(duals[1], duals[2], 1e-4 * duals[2]);
 }
 
 TEST(binary_solve_takes_float64_where_float32_is_too_coarse) {

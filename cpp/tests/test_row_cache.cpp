@@ -89,6 +89,27 @@ TEST(row_cache_holds_two_rows_without_any_budget) {
     CHECK(cache.size() == 2);
 }
 
+TEST(row_cache_holds_as_many_rows_as_a_step_needs) {
+    CacheCounters counters;
+    RowCache<float> cache(columns_named<float>(0, 1, 5), 0, counters, 4);
+    CHECK(cache.capacity() == 4);
+    for (int pass = 0; pass < 2; ++pass) {
+        for (Index row = 0; row < 4; ++row) cache.row(row);
+    }
+    CHECK(counters.rows_computed == 4 && counters.hits == 4);
+}
+
+TEST(row_cache_forgets) {
+    CacheCounters counters;
+    RowCache<float> cache(columns_named<float>(0, 1, 5), 0, counters);
+    cache.row(7);
+    cache.row(7);
+    cache.forget();
+    CHECK(cache.size() == 0 && counters.rows_computed == 1 && counters.hits == 1);
+    CHECK(cache.row(7)[3] == static_cast<float>(7003) && cache.row(8)[4] == static_cast<float>(8004));
+    CHECK(counters.rows_computed == 3 && counters.hits == 1);
+}
+
 TEST(row_cache_restricts_rows_to_fewer_columns) {
     CacheCounters counters;
     RowCache<double> cache(columns_named<double>(0, 1, 200), 3 * 256 * sizeof(double), counters);

@@ -1,5 +1,6 @@
 #include "solve.hpp"
 
+#include <limits>
 #include <thread>
 
 #include "check.hpp"
@@ -14,8 +15,12 @@ using testing::Clouds;
 constexpr Index d = 3;
 
 Machine (*const machines[])(Index) = {testing::ww, testing::cs, testing::llw, testing::atm};
-constexpr SolverKind solvers[] = {SolverKind::smo, SolverKind::s2do, SolverKind::whole_example, SolverKind::semi_greedy,
-                                  SolverKind::two_level};
+constexpr SolverKind solvers[] = {SolverKind::smo,         SolverKind::s2do,      SolverKind::whole_example,
+                                  SolverKind::semi_greedy, SolverKind::two_level, SolverKind::working_set};
+
+bool applies(SolverKind solver, const Problem& problem) {
+    return solver != SolverKind::working_set || problem.machine().bound == Bound::box;
+}
 
 // Scores anew, so that nothing of the solver's own bookkeeping is believed.
 Summary look_again(const Problem& problem, FullState state) {
@@ -86,6 +91,7 @@ TEST(solve_every_solver_converges) {
             const Problem problem = clouds.problem(source, machine(d), loss);
             double reference = infinity;
             for (const SolverKind solver : solvers) {
+                if (!applies(solver, problem)) continue;
                 Options options;
                 options.solver = solver;
                 options.tol = 1e-6;
@@ -109,7 +115,7 @@ TEST(solve_options_change_nothing_in_the_optimum) {
             for (const bool shrinking : {false, true}) {
                 Options options;
                 options.precision = precision;
-                options.shrinking = shrinking;
+                options.shrink_variables = options.shrink_examples = shrinking;
                 options.cache_bytes = shrinking ? 0.0 : 1e8;  // the smallest cache as well
                 FullState state(problem);
                 const Report report = solve_with(problem, state, options);
@@ -120,6 +126,114 @@ TEST(solve_options_change_nothing_in_the_optimum) {
             }
         }
     }
+}
+
+TEST(solve_shrinks_on_either_level) {
+    Clouds clouds(400, 3, d, 2);
+    clouds.C.assign(clouds.C.size(), 30.0);  // so that shrinking happens
+    const DenseSource source(clouds.view(), testing::rbf(0.8));
+    for (const auto machine : machines) {
+        const Problem problem = clouds.problem(source, machine(d));
+        for (const SolverKind solver : solvers) {
+            if (!applies(solver, problem)) continue;
+            double reference = infinity;
+            for (const bool variables : {false, true}) {
+                for (const bool examples : {false, true}) {
+                    Options options;
+                    options.solver = solver;
+                    options.tol = 1e-4;
+                    options.shrink_variables = variables;
+                    options.shrink_examples = examples;
+                    FullState state(problem);
+                    const Report report = solve_with(problem, state, options);
+                    check_converged(problem, state, report, options.tol);
+                    if (reference == infinity) reference = report.dual;
+                    CHECK_CLOSE(report.dual, reference, 1e-4 * (1.0 + std::abs(reference)));
+                }
+            }
+        }
+    }
+}
+
+// A descent whose examples are all active is done when all their variables are, those off the scan included.
+TEST(solve_shrunk_variables_come_back) {
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+        Clouds clouds(300, 3, d, seed);
+        clouds.C.assign(clouds.C.size(), 100.0);
+        const DenseSource source(clouds.view(), testing::rbf(0.8));
+        const Problem problem = clouds.problem(source, testing::llw(d));
+        for (const SolverKind solver : {SolverKind::smo, SolverKind::s2do, SolverKind::working_set}) {
+            Options options;
+            options.solver = solver;
+            options.shrink_examples = false;
+            FullState state(problem);
+            Monitor monitor(nullptr, infinity);
+            Tally tally;
+            Descent<double> descent(problem, state, options, monitor, tally);
+            CHECK(descent.run(1e-2, -1) == Outcome::satisfied && descent.all_active());
+            descent.scatter();
+            CHECK(look_again(problem, state).violation <= 1e-2 * (1.0 + 1e-9));
+        }
+    }
+}
+
+// Without a cache a step computes each of its rows once.
+TEST(solve_without_a_cache_computes_rows_anew) {
+    const Clouds clouds(150, 3, d, 2);
+    const DenseSource source(clouds.view(), testing::rbf(0.8));
+    const Problem problem = clouds.problem(source, testing::ww(d));
+    for (const SolverKind solver : {SolverKind::smo, SolverKind::s2do, SolverKind::working_set}) {
+        Options options;
+        options.solver = solver;
+        options.precision = Precision::float64;
+        options.shrink_variables = options.shrink_examples = false;
+        FullState kept(problem), anew(problem);
+        const Report with = solve_with(problem, kept, options);
+        options.cache_bytes = 0.0;
+        const Report without = solve_with(problem, anew, options);
+        check_converged(problem, anew, without, options.tol);
+        CHECK(kept.amounts == anew.amounts && with.iterations == without.iterations);
+        CHECK(with.kernel_rows <= problem.size());
+        const Index most = solver == SolverKind::smo ? 1 : (solver == SolverKind::s2do ? 2 : options.working_set_size);
+        CHECK(without.kernel_rows > with.iterations - 1 && without.kernel_rows <= most * with.iterations);
+    }
+}
+
+TEST(solve_working_sets_of_any_size) {
+    const Clouds clouds(120, 3, d, 4);
+    const DenseSource source(clouds.view(), testing::rbf(0.8));
+    const Problem problem = clouds.problem(source, testing::llw(d));
+    Index before = std::numeric_limits<Index>::max();
+    for (const Index size : {2, 3, 10, 60, 1000}) {  // the last holds all variables: one step
+        Options options;
+        options.solver = SolverKind::working_set;
+        options.working_set_size = size;
+        options.tol = 1e-6;
+        options.precision = Precision::float64;
+        FullState state(problem);
+        const Report report = solve_with(problem, state, options);
+        check_converged(problem, state, report, options.tol);
+        CHECK(report.iterations < before);
+        before = report.iterations;
+    }
+    CHECK(before == 1);
+}
+
+TEST(solve_refuses_solvers_that_are_for_other_problems) {
+    const Clouds clouds(30, 3, d, 4);
+    const DenseSource source(clouds.view(), testing::rbf(0.8));
+    const Problem simplex = clouds.problem(source, testing::cs(d)), box = clouds.problem(source, testing::ww(d));
+    const auto refused = [](const Problem& problem, SolverKind solver, Index size) {
+        Options options;
+        options.solver = solver;
+        options.working_set_size = size;
+        FullState state(problem);
+        CHECK_THROWS(solve_with(problem, state, options), std::invalid_argument);
+    };
+    refused(simplex, SolverKind::working_set, 10);
+    refused(box, SolverKind::working_set, 1);
+    refused(box, SolverKind::most_violating_pair, 10);
+    refused(box, SolverKind::maximum_gain, 10);
 }
 
 TEST(solve_is_the_same_for_any_number_of_threads) {
@@ -166,6 +280,7 @@ TEST(solve_stops_after_max_iter) {
     for (const auto machine : machines) {
         const Problem problem = work.clouds.problem(work.source, machine(d));
         for (const SolverKind solver : solvers) {
+            if (!applies(solver, problem)) continue;
             for (const Index limit : {0, 7}) {
                 Options options = endless();
                 options.solver = solver;

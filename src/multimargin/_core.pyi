@@ -73,6 +73,9 @@ class SolverKind(Enum):
     whole_example = ...
     semi_greedy = ...
     two_level = ...
+    working_set = ...
+    most_violating_pair = ...
+    maximum_gain = ...
 
 class Precision(Enum):
     automatic = ...
@@ -104,13 +107,15 @@ class Options:
     tol: float
     max_iter: int
     max_time: float
-    shrinking: bool
+    shrink_variables: bool
+    shrink_examples: bool
     cache_bytes: float
     n_threads: int
     extra_tol: float
     extra_steps: int
     trace: bool
     trace_primal: bool
+    working_set_size: int
     def __init__(self) -> None: ...
 
 class Progress:

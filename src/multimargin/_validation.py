@@ -10,10 +10,10 @@ import numpy as np
 
 from multimargin.calibration import COUPLING, KINDS
 from multimargin.kernels import KERNELS, KernelSpec
-from multimargin.machines import MACHINES, Machine
+from multimargin.machines import MACHINES, Bound, Machine
 from multimargin.problem import Bias, Loss
 from multimargin.schemes import SCHEMES
-from multimargin.solver import SolverChoice
+from multimargin.solver import PAIR_CHOICES, SolverChoice
 from multimargin.training_set import TrainingSet
 
 BIASES = ("auto", *(bias.value for bias in Bias))
@@ -91,13 +91,29 @@ def resolve_bias(choice: Any, scheme: str | Machine) -> Bias:
 
 
 def check_solver(choice: str, scheme: str | Machine, bias: Bias) -> None:
-    """Refuse an algorithm that cannot keep the equality of a binary problem with an exact bias."""
-    binary = isinstance(scheme, str) or scheme is MACHINES["ova"]
-    if binary and bias is Bias.EXACT and choice not in ("auto", SolverChoice.SMO.value):
-        name = scheme if isinstance(scheme, str) else scheme.name
+    """Refuse an algorithm that is not for this machine and bias, and name one that is."""
+    name = scheme if isinstance(scheme, str) else scheme.name
+    separable = isinstance(scheme, str) or scheme is MACHINES["ova"]
+    pairs = [each.value for each in PAIR_CHOICES]
+    if separable and bias is Bias.EXACT:
+        if choice in ("auto", SolverChoice.SMO.value, *pairs):
+            return
         raise ValueError(
             f"solver={choice!r} does not apply to multi_class={name!r} with an exact bias, which is solved by pairs of "
-            "variables; use solver='auto' or 'smo', or bias='none' or 'regularized'."
+            "variables; use solver='auto', 'smo', 'maximum-gain' or 'most-violating-pair', or bias='none' or "
+            "'regularized'."
+        )
+    if choice in pairs:
+        remedy = "bias='exact', or solver='smo' or 's2do'" if separable else "solver='smo' or 's2do'"
+        raise ValueError(
+            f"solver={choice!r} is for binary problems with an exact bias (multi_class='ovo', 'dag' or 'ova'), not for "
+            f"multi_class={name!r} with bias={bias.value!r}; use {remedy}."
+        )
+    simplex = isinstance(scheme, Machine) and scheme.bound is Bound.SIMPLEX
+    if choice == SolverChoice.WORKING_SET.value and simplex:
+        raise ValueError(
+            f"solver={choice!r} does not apply to multi_class={name!r}, where the variables of an example share one "
+            "bound; use solver='whole-example'."
         )
 
 
@@ -134,8 +150,19 @@ def resolve_calibration(params: dict[str, Any]) -> str | None:
 def check_cache_size(value: Any) -> float | str:
     """Return megabytes, or "auto"."""
     if isinstance(value, str):
-        return check_choice("cache_size", value, ("auto",), ", or give a number of megabytes > 0")
-    return check_number("cache_size", value, low=0.0, strict=True)
+        return check_choice("cache_size", value, ("auto",), ", or give a number of megabytes >= 0")
+    return check_number("cache_size", value, low=0.0)
+
+
+def check_shrinking(value: Any) -> tuple[bool, bool]:
+    """Return whether variables and whether examples are left out (DGI11 6.1)."""
+    levels = ("variables", "examples")
+    if isinstance(value, str):
+        check_choice("shrinking", value, levels, ", or give True or False")
+        return value == levels[0], value == levels[1]
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"shrinking={value!r} is not a bool; shrinking must be True, False, 'variables' or 'examples'.")
+    return bool(value), bool(value)
 
 
 def check_trace(value: Any) -> None:

@@ -57,14 +57,15 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         ``sample_weight`` says (scikit-learn's does not), so that weights and repetitions mean the same.
     coef0 : float, default=0.0
         Constant in "poly" and "sigmoid".
-    shrinking : bool, default=True
-        Leave out variables and examples that have come to rest, until the final check.
+    shrinking : bool, "variables" or "examples", default=True
+        Leave out variables and examples that have come to rest, until the final check; or only one of the two levels.
+        Single pairs of variables know none, "two-level" chooses its examples itself: both ignore it.
     probability : bool or "deprecated", default="deprecated"
         As in scikit-learn. True means ``calibration="coupling"``, or "sigmoid" where that does not exist.
     tol : float, default=1e-3
         The KKT violation to reach; confirmed in float64 before a fit counts as converged.
     cache_size : float or "auto", default="auto"
-        Megabytes for kernel rows; "auto" takes a quarter of the available memory.
+        Megabytes for kernel rows; "auto" takes a quarter of the available memory. With 0 a row lives for one step.
     class_weight : dict, "balanced" or None, default=None
         Factors on C by class.
     verbose : bool or int, default=False
@@ -87,10 +88,14 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         "exact" leaves b free, as LIBSVM does; "regularized" adds b^2/2 to the objective (the kernel k + 1). "auto" is
         "exact" for "ovo", "dag" and "ova" and "none" for the others, which need two to three times as long for "exact".
     loss : {"hinge", "squared_hinge"}, default="hinge"
-    solver : {"auto", "two-level", "smo", "s2do", "whole-example", "semi-greedy"}, default="auto"
-        "auto" is "smo", pairs of variables, for "ovo", "dag" and "ova" with an exact bias, which know no other, helped
-        by a linear system of the free variables where they take long; else "two-level" wherever that applies, and
-        "s2do" where not. The certificate says which and why.
+    solver : str, default="auto"
+        "auto" is the fastest that applies; the certificate says which and why. The others are for counting steps as
+        the papers do. For "ovo", "dag" and "ova" with an exact bias: "maximum-gain" (or "smo") and
+        "most-violating-pair", single pairs of variables at every size, where "auto" helps them by a linear system of
+        the free variables and by blocks. For all else: "two-level", blocks of examples ("auto" takes it, or "s2do" if
+        the kernel is not positive semi-definite or the machine one of your own with margins of another form);
+        "smo", one variable; "s2do", two; "working-set", ten (not for "cs", "adm", "atm"); "whole-example", all
+        variables of the worst example; "semi-greedy", those of many examples for each scan.
     calibration : {"sigmoid", "isotonic", "coupling"} or None, default=None
         How ``predict_proba`` makes probabilities of scores: one curve for each class, fitted on the scores of five
         fold models, or one for each pair ("ovo" and "dag" only), put together as in LIBSVM. ``predict`` follows them.
@@ -156,7 +161,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         degree: int = 3,
         gamma: float | str = "scale",
         coef0: float = 0.0,
-        shrinking: bool = True,
+        shrinking: bool | str = True,
         probability: Any = "deprecated",
         tol: float = 1e-3,
         cache_size: float | str = "auto",

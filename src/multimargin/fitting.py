@@ -86,7 +86,7 @@ def check_control(params: dict[str, Any]) -> None:
     check.check_number("C", params["C"], low=0.0, strict=True, allow_inf=True)
     check.check_combinations(params)
     check.check_choice("solver", params["solver"], check.SOLVERS)
-    check.check_flag("shrinking", params["shrinking"])
+    check.check_shrinking(params["shrinking"])
     check.check_flag("warm_start", params["warm_start"])
     check.check_trace(params["trace"])
     check.check_cache_size(params["cache_size"])
@@ -111,7 +111,8 @@ def choose_solver(choice: str, problem: DualProblem) -> tuple[SolverChoice, str]
                 f"solver={choice!r} cannot train the machine {problem.machine.name!r}, whose margins share more "
                 "than one class; use solver='s2do' or 'smo'."
             )
-        if whole and not problem.kernel.positive_semidefinite:
+        newton = whole or solver is SolverChoice.WORKING_SET
+        if newton and not problem.kernel.positive_semidefinite:
             raise ValueError(
                 f"solver={choice!r} needs a positive semi-definite kernel, kernel={problem.kernel.name!r} is none; "
                 "use solver='s2do' or 'smo'."
@@ -125,12 +126,22 @@ def choose_solver(choice: str, problem: DualProblem) -> tuple[SolverChoice, str]
 
 
 def choose_binary_solver(choice: str, kernel: KernelSpec) -> tuple[SolverChoice, str]:
-    """Return whether pairs of variables are all that solves a binary problem with an exact bias, and the reason."""
+    """Return how a binary problem with an exact bias is solved by pairs of variables, and the reason.
+
+    SMO is the same choice of pairs as MAXIMUM_GAIN, with blocks of them where there are many examples.
+    """
     if choice == SolverChoice.SMO.value:
-        return SolverChoice.SMO, "asked for"
+        return SolverChoice.MAXIMUM_GAIN, "asked for"
+    if choice != "auto":
+        return SolverChoice(choice), "asked for"
     if not kernel.positive_semidefinite:
         return SolverChoice.SMO, "the kernel is not positive semi-definite"
     return SolverChoice.TWO_LEVEL, "pairs of variables, the free ones at once where that takes long, blocks where many"
+
+
+def binary_solver_name(choice: str) -> str:
+    """Return what a certificate calls the solver of binary problems with an exact bias."""
+    return SolverChoice.SMO.value if choice == "auto" else choice
 
 
 def make_options(
@@ -138,6 +149,7 @@ def make_options(
 ) -> SolverOptions:
     """Return the solver's options; a small problem is solved further than tol."""
     steps = 1 if recipe.kernel.positive_semidefinite else 100  # on whole blocks, or on one or two variables
+    variables, examples = check.check_shrinking(params["shrinking"])
     exact_pairs = bool(recipe.scheme) and recipe.bias is Bias.EXACT  # begin in float32, end in float64 by themselves
     return SolverOptions(
         solver=solver,
@@ -145,7 +157,8 @@ def make_options(
         tol=recipe.tol,
         max_iter=int(params["max_iter"]),
         max_time=float("inf") if params["max_time"] is None else float(params["max_time"]),
-        shrinking=bool(params["shrinking"]) and not small,
+        shrink_variables=variables and not small,
+        shrink_examples=examples and not small,
         cache_bytes=float(cache_bytes(params["cache_size"], needed=8.0 * n_examples**2)),
         n_threads=n_threads(),
         extra_tol=SMALL_PROBLEM_TOL if small else 0.0,
@@ -210,7 +223,7 @@ def solve_and_certify(
         solver, reason = choose_solver(params["solver"], problem)
     options = make_options(params, recipe, problem.n_examples, solver, small=_is_small(params, problem))
     solution = (solve_one_vs_all if binary else solve)(problem, options, start, watch)
-    name = SolverChoice.SMO.value if binary else solver.value
+    name = binary_solver_name(params["solver"]) if binary else solver.value
     return solution, certify(problem, solution, tol=recipe.tol, solver=name, reason=reason)
 
 

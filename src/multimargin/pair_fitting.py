@@ -14,6 +14,7 @@ from multimargin.fitting import (
     Fitted,
     ModelWatch,
     Recipe,
+    binary_solver_name,
     choose_binary_solver,
     choose_solver,
     end_trace,
@@ -167,7 +168,7 @@ def _solve(
     batch = solve_batch(
         fit.store, fit.problems, fit.recipe.loss, options, starts, None if watch is None else watch_amounts
     )
-    return batch, SolverChoice.SMO.value, reason
+    return batch, binary_solver_name(params["solver"]), reason
 
 
 def _attributes_so_far(fit: PairFit, amounts: Sequence[FloatArray | None]) -> dict[str, Any]:

@@ -184,7 +184,7 @@ def _step(dual: DenseDual, method: str, g: FloatArray, a: FloatArray, each: list
     elif method == "smo":
         moved = _one_variable_step(dual, g, a)
     else:
-        moved = _two_variable_step(dual, g, a)
+        moved = two_variable_step(dual, g, a)
     return snap(dual, moved)
 
 
@@ -246,7 +246,7 @@ def _one_variable_step(dual: DenseDual, g: FloatArray, a: FloatArray) -> FloatAr
     return moved
 
 
-def _two_variable_step(dual: DenseDual, g: FloatArray, a: FloatArray) -> FloatArray:
+def two_variable_step(dual: DenseDual, g: FloatArray, a: FloatArray) -> FloatArray:
     """Move the most violating variable and the partner with which it gains most: DGI11 4.3."""
     cap = dual.cap[dual.example]
     violating = np.array([_box_violation(g[n], a[n], cap[n]) for n in range(len(a))])

@@ -17,9 +17,10 @@ from multimargin.trace import Trace
 
 
 class SolverChoice(Enum):
-    """The algorithms: one variable, two variables, or all variables of one example at a time.
+    """The algorithms: one variable, two variables, all variables of one example, or a few of any at a time.
 
-    ``SEMI_GREEDY`` solves whole examples too, but visits many of them for one scan of the violations.
+    ``SEMI_GREEDY`` solves whole examples too, but visits many of them for one scan of the violations. The last two
+    choose pairs of variables of a binary problem with an exact bias; only ``binary.solve_batch`` knows them.
     """
 
     SMO = "smo"
@@ -27,6 +28,13 @@ class SolverChoice(Enum):
     WHOLE_EXAMPLE = "whole-example"
     SEMI_GREEDY = "semi-greedy"
     TWO_LEVEL = "two-level"
+    WORKING_SET = "working-set"
+    MOST_VIOLATING_PAIR = "most-violating-pair"
+    MAXIMUM_GAIN = "maximum-gain"
+
+
+# How the second variable of a pair is chosen (IGEL); the first is the most violating one that may rise.
+PAIR_CHOICES = (SolverChoice.MOST_VIOLATING_PAIR, SolverChoice.MAXIMUM_GAIN)
 
 
 class Precision(Enum):
@@ -57,13 +65,15 @@ class SolverOptions:
     tol: float = 1e-3
     max_iter: int = -1
     max_time: float = float("inf")
-    shrinking: bool = True
+    shrink_variables: bool = True
+    shrink_examples: bool = True
     cache_bytes: float = 2e8
     n_threads: int = 1
     extra_tol: float = 0.0
     extra_steps: int = 0
     trace: bool = False
     trace_primal: bool = False
+    working_set_size: int = 10
 
     def to_core(self) -> _core.Options:
         options = _core.Options()
