@@ -51,6 +51,8 @@ LAYERS = (
     "recovery",
     "certificate",
     "exact_bias",
+    "frank_wolfe_steps",
+    "frank_wolfe",
     "binary",
     "one_vs_all",
     "model",
@@ -78,7 +80,7 @@ def _list_files() -> list[Path]:
     try:
         names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     except (OSError, subprocess.CalledProcessError):
-        folders = ("src", "cpp", "tests", "benchmarks", ".ci")
+        folders = ("src", "cpp", "tests", "benchmarks", "experiments", ".ci")
         return [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 
