@@ -65,6 +65,8 @@ class LinearProgram:
         if not self.equal:
             return
         self.size = float(problem.cap.max())
+        table = problem.machine.table(problem.n_classes)
+        self.centred = problem.machine.sum_to_zero or not table.margins(np.ones(problem.n_classes)).any()
         columns = component_rows(problem).T.multiply(self.cap.ravel()[self.used] / self.size).tocsc()
         self.right = columns @ (point.ravel()[self.used] / self.cap.ravel()[self.used])
         bounds = np.tile([0.0, 1.0], (len(self.used), 1))
@@ -108,7 +110,7 @@ class LinearProgram:
         amounts = np.zeros(self.problem.mask.size)
         amounts[self.used] = at_bounds(found.x[: len(self.used)], 1.0) * self.cap.ravel()[self.used]
         bias = -unit / self.size * np.asarray(found.eqlin.marginals)
-        return Vertex(amounts.reshape(self.problem.mask.shape), bias)
+        return Vertex(amounts.reshape(self.problem.mask.shape), bias - bias.mean() if self.centred else bias)
 
     def _vertex_of_bounds(self, gradient: FloatArray) -> FloatArray:
         gradient = np.where(self.problem.mask, gradient, -np.inf)
@@ -336,9 +338,9 @@ def choose_block(problem: DualProblem, amounts: FloatArray, shares: FloatArray, 
     free = np.any((amounts > 0) & (amounts < problem.cap[:, None]), axis=1)
     kept = last[free[last]]
     kept = kept[np.argsort(-shares[kept], kind="stable")][: size // 2]
-    order = np.argsort(-shares, kind="stable")
-    y, rank = problem.data.y[order], np.zeros(len(order), dtype=np.int64)
+    others = np.setdiff1d(np.argsort(-shares, kind="stable"), kept, assume_unique=True)
+    y, rank = problem.data.y[others], np.zeros(len(others), dtype=np.int64)
     for c in range(problem.n_classes):
         rank[y == c] = np.arange(np.count_nonzero(y == c))
-    rank[np.isin(order, kept)] = -1
-    return np.sort(order[np.argsort(rank, kind="stable")][:size])
+    in_turn = others[np.argsort(rank, kind="stable")]
+    return np.sort(np.concatenate([kept, in_turn[: size - len(kept)]]))
