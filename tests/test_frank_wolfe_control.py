@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
+import threading
 from typing import Any
 
 import numpy as np
@@ -154,6 +157,19 @@ def test_ctrl_c_and_failing_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="enough"):
         clf.set_params(on_progress=raises(RuntimeError)).fit(X, Y)
     assert clf.certificate_.stop_reason == "interrupted"  # of the fit before
+
+
+@each_size
+def test_ctrl_c_at_any_moment(size: int | None) -> None:
+    problem = make_problem(X, Y, "ww", C=1e6, bias=Bias.EXACT)
+    for after in (0.03, 0.1, 0.2):
+        timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        solution = solve(problem, SolverOptions(tol=1e-9), how=FrankWolfeOptions(block_size=size))
+        timer.cancel()
+        assert solution.report.stop_reason is StopReason.INTERRUPTED
+        assert isinstance(solution.error, KeyboardInterrupt)
+        assert_true(problem, solution)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -87,10 +87,11 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         "exact" leaves b free, as LIBSVM does; "regularized" adds b^2/2 to the objective (the kernel k + 1). "auto" is
         "exact" for "ovo", "dag" and "ova" and "none" for the others, which need two to three times as long for "exact".
     loss : {"hinge", "squared_hinge"}, default="hinge"
-    solver : {"auto", "two-level", "smo", "s2do", "whole-example", "semi-greedy"}, default="auto"
+    solver : {"auto", "two-level", "smo", "s2do", "whole-example", "semi-greedy", "frank-wolfe"}, default="auto"
         "auto" is "smo", pairs of variables, for "ovo", "dag" and "ova" with an exact bias, which know no other, helped
         by a linear system of the free variables where they take long; else "two-level" wherever that applies, and
-        "s2do" where not. The certificate says which and why.
+        "s2do" where not. The certificate says which and why. "frank-wolfe" (WWDOC), for hinge loss and machines that
+        see all classes, steps to the vertices of linear programs: for small problems, as a second opinion.
     calibration : {"sigmoid", "isotonic", "coupling"} or None, default=None
         How ``predict_proba`` makes probabilities of scores: one curve for each class, fitted on the scores of five
         fold models, or one for each pair ("ovo" and "dag" only), put together as in LIBSVM. ``predict`` follows them.

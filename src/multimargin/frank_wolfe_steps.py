@@ -33,7 +33,7 @@ class Variant(Enum):
     """The direction of a step in the weights of the vertices.
 
     ``PLAIN`` goes towards the new vertex (WWDOC 5.2), ``AWAY`` may go away from the worst vertex instead, ``PAIRWISE``
-    moves weight from the worst to the new one, ``CORRECTIVE`` finds the best point of the whole hull.
+    moves weight from the worst to the new one (LJ15), ``CORRECTIVE`` finds the best point of the whole hull (HOH77).
     """
 
     PLAIN = "plain"
