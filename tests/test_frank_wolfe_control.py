@@ -160,13 +160,18 @@ def test_ctrl_c_and_failing_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @each_size
-def test_ctrl_c_at_any_moment(size: int | None) -> None:
+def test_ctrl_c_at_any_moment(size: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frank_wolfe, "SECONDS_BETWEEN_CALLS", 0.0)
     problem = make_problem(X, Y, "ww", C=1e6, bias=Bias.EXACT)
-    for after in (0.03, 0.1, 0.2):
+    for after in (0.003, 0.01, 0.03, 0.1):
         timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
-        solution = solve(problem, SolverOptions(tol=1e-9), how=FrankWolfeOptions(block_size=size))
-        timer.cancel()
+
+        def begin(progress: Progress, state: Any, timer: threading.Timer = timer) -> bool:
+            if progress.iteration == 1:
+                timer.start()
+            return False
+
+        solution = solve(problem, SolverOptions(tol=1e-9), None, begin, FrankWolfeOptions(block_size=size))
         assert solution.report.stop_reason is StopReason.INTERRUPTED
         assert isinstance(solution.error, KeyboardInterrupt)
         assert_true(problem, solution)
