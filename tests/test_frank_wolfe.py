@@ -25,7 +25,15 @@ from multimargin.certificate import dual_gradient, evaluate
 from multimargin.coupling import coefficients
 from multimargin.exact_bias import solve as solve_by_default
 from multimargin.frank_wolfe import FrankWolfeOptions, solve
-from multimargin.frank_wolfe_steps import Hull, LinearProgram, Variant, choose_block, exact_step, pushed_to_bounds
+from multimargin.frank_wolfe_steps import (
+    Hull,
+    LinearProgram,
+    Variant,
+    best_bias,
+    choose_block,
+    exact_step,
+    pushed_to_bounds,
+)
 from multimargin.machines import ComponentTable, FloatArray
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.solver import Precision, Solution, SolverChoice, SolverOptions, StopReason
@@ -196,6 +204,21 @@ def test_no_bias_is_better_than_the_multipliers() -> None:
     rng = np.random.default_rng(0)
     for size in (1e-3, 0.1, 1.0):
         assert evaluate(problem, amounts, scores, vertex.bias + size * rng.normal(size=3)).primal >= best - 1e-12
+
+
+@pytest.mark.parametrize("name", ["ww", "llw", "ova"])
+def test_free_variables_know_the_bias(name: str) -> None:
+    problem = small_problem(name)
+    state = solve(problem, SolverOptions(tol=1e-9)).state
+    assert state.scores is not None
+    assert state.bias is not None
+    off = state.bias + np.array([0.01, -0.01, 0.0])
+    found, numbers = best_bias(problem, state.amounts, state.scores, off, 1e-6)
+    assert found is not None
+    np.testing.assert_allclose(found, state.bias, atol=1e-7)
+    assert numbers.violation <= 1e-6
+    moved = 0.9 * state.amounts  # where no b meets tol the one that is given stays
+    assert best_bias(problem, moved, 0.9 * state.scores, off, 1e-6)[0] is off
 
 
 @pytest.mark.parametrize("name", ["ww", "atm"])
