@@ -53,6 +53,8 @@ LAYERS = (
     "recovery",
     "certificate",
     "exact_bias",
+    "frank_wolfe_steps",
+    "frank_wolfe",
     "binary",
     "one_vs_all",
     "model",

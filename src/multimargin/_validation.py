@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from multimargin.calibration import COUPLING, KINDS
+from multimargin.frank_wolfe import FRANK_WOLFE
 from multimargin.kernels import KERNELS, KernelSpec
 from multimargin.machines import MACHINES, Bound, Machine
 from multimargin.problem import Bias, Loss
@@ -18,7 +19,7 @@ from multimargin.training_set import TrainingSet
 
 BIASES = ("auto", *(bias.value for bias in Bias))
 LOSSES = tuple(loss.value for loss in Loss)
-SOLVERS = ("auto", *(choice.value for choice in SolverChoice))
+SOLVERS = ("auto", *(choice.value for choice in SolverChoice), FRANK_WOLFE)
 
 
 def check_number(name: str, value: Any, *, low: float, strict: bool = False, allow_inf: bool = False) -> float:
@@ -92,6 +93,13 @@ def resolve_bias(choice: Any, scheme: str | Machine) -> Bias:
 
 def check_solver(choice: str, scheme: str | Machine, bias: Bias) -> None:
     """Refuse an algorithm that is not for this machine and bias, and name one that is."""
+    if choice == FRANK_WOLFE:
+        if isinstance(scheme, str):
+            raise ValueError(
+                f"solver={choice!r} does not apply to multi_class={scheme!r}, which trains binary machines; use "
+                "solver='auto', or a machine that sees all classes, such as multi_class='ww'."
+            )
+        return
     name = scheme if isinstance(scheme, str) else scheme.name
     separable = isinstance(scheme, str) or scheme is MACHINES["ova"]
     pairs = [each.value for each in PAIR_CHOICES]

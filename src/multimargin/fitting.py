@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from multimargin import _validation as check
+from multimargin import frank_wolfe
 from multimargin.certificate import Certificate, certify
 from multimargin.exact_bias import solve
 from multimargin.given_kernels import settle
@@ -216,6 +217,10 @@ def solve_and_certify(
     params: dict[str, Any], problem: DualProblem, recipe: Recipe, start: SolverState | None, watch: Watch | None
 ) -> tuple[Solution, Certificate]:
     """Choose the solver and its options by the parameters, and run it."""
+    if params["solver"] == frank_wolfe.FRANK_WOLFE:  # of the core's options it takes tol, the limits and the threads
+        options = make_options(params, recipe, problem.n_examples, SolverChoice.S2DO, small=False)
+        solution = frank_wolfe.solve(problem, options, start, watch)
+        return solution, certify(problem, solution, tol=recipe.tol, solver=frank_wolfe.FRANK_WOLFE, reason="asked for")
     binary = is_one_vs_all(problem)
     if binary:
         solver, reason = choose_binary_solver(params["solver"], problem.kernel)
