@@ -24,10 +24,10 @@ struct Options {
     bool shrink_examples = true;   // whose variables all rest
     double cache_bytes = 2e8;      // 0: a row lives for one step
     Index n_threads = 1;
-    double extra_tol = 0.0;     // after tol is reached go on to this violation (0: do not) ...
-    Index extra_steps = 0;      // ... for at most this many steps
-    bool trace = false;         // record the course of the solve ...
-    bool trace_primal = false;  // ... with the primal objective
+    double extra_tol = 0.0;       // after tol is reached go on to this violation (0: do not) ...
+    Index extra_steps = 0;        // ... for at most this many steps
+    bool trace = false;           // record the course of the solve ...
+    bool trace_primal = false;    // ... with the primal objective
     Index working_set_size = 10;  // variables of a step of the solver working_set
 };
 

@@ -95,8 +95,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         the free variables and by blocks. For all else: "two-level", blocks of examples ("auto" takes it, or "s2do" if
         the kernel is not positive semi-definite or the machine one of your own with margins of another form);
         "smo", one variable; "s2do", two; "working-set", ten (not for "cs", "adm", "atm"); "whole-example", all
-        variables of the worst example; "semi-greedy", those of many examples for each scan; "frank-wolfe", to the vertices of
-        linear programs, as a second opinion on small problems (hinge loss).
+        variables of the worst example; "semi-greedy", those of many examples for each scan; "frank-wolfe", steps to
+        vertices found by linear programs, as a second opinion on small problems (hinge loss).
     calibration : {"sigmoid", "isotonic", "coupling"} or None, default=None
         How ``predict_proba`` makes probabilities of scores: one curve for each class, fitted on the scores of five
         fold models, or one for each pair ("ovo" and "dag" only), put together as in LIBSVM. ``predict`` follows them.
