@@ -26,6 +26,11 @@ void accumulate(const simd::Table& table, const double* const* rows, const int* 
     table.accumulate_f64(rows, positions, values, n, out);
 }
 
+// Where at least this share of a tile's coefficients is not zero, a product of matrices is faster than lists.
+constexpr double dense_share = 0.4;
+// Terms of one sum in float32; a tile's few sums are added in float32 too, those of tiles in float64.
+constexpr Index terms_per_sum = 32;
+
 // The coefficients in the order in which a panel needs them: tile by tile, score by score, in the tile's precision.
 template <class T>
 class TiledCoefficients {
@@ -39,10 +44,18 @@ class TiledCoefficients {
         std::vector<std::size_t> next(unsigned_index(coefficients.n_scores()), 0);
         for (Index begin = 0; begin < n_rows; begin += rows_per_tile) {
             runs_.emplace_back();
+            const Index first = static_cast<Index>(positions_.size());
             for (Index c = 0; c < coefficients.n_scores(); ++c) take(coefficients, c, begin, next[unsigned_index(c)]);
+            const Index count = static_cast<Index>(positions_.size()) - first;
+            const Index all = std::min(rows_per_tile, n_rows - begin) * coefficients.n_scores();
+            matrices_.emplace_back();
+            const bool dense = static_cast<double>(count) >= dense_share * static_cast<double>(all);
+            if (std::is_same_v<T, float> && dense) fill_matrix(coefficients.n_scores());
         }
     }
 
+    // All coefficients of a tile, one line of rows_per_tile for each score; empty where lists serve better.
+    std::span<const T> matrix(Index tile) const { return matrices_[unsigned_index(tile)]; }
     std::span<const Run> runs(Index tile) const { return runs_[unsigned_index(tile)]; }
     const int* positions(const Run& run) const { return positions_.data() + run.first; }
     const T* values(const Run& run) const { return values_.data() + run.first; }
@@ -59,8 +72,18 @@ class TiledCoefficients {
         if (count > 0) runs_.back().push_back({c, first, count});
     }
 
-    std::vector<std::vector<Run>> runs_;  // by tile
-    std::vector<int> positions_;          // relative to the tile
+    // Of the tile whose runs were listed last.
+    void fill_matrix(Index n_scores) {
+        matrices_.back().assign(unsigned_index(n_scores * rows_per_tile), T(0));
+        for (const Run& run : runs_.back()) {
+            T* line = matrices_.back().data() + run.score * rows_per_tile;
+            for (Index k = 0; k < run.count; ++k) line[positions(run)[k]] = values(run)[k];
+        }
+    }
+
+    std::vector<std::vector<Run>> runs_;    // by tile
+    std::vector<std::vector<T>> matrices_;  // by tile
+    std::vector<int> positions_;            // relative to the tile
     std::vector<T> values_;
 };
 
@@ -85,12 +108,38 @@ struct Pass {
             const T* values[rows_per_tile];
             columns.panel_rows(rows, begin, count, panel, tile, values);
             kernel_seconds += watch.lap();
+            const auto matrix = coefficients.matrix(begin / rows_per_tile);
+            bool in_one_piece = !matrix.empty();
+            for (Index r = 0; r < count && in_one_piece; ++r) in_one_piece = values[r] == tile + r * panel_width;
+            if (in_one_piece) {
+                add_product(matrix, tile, count, panel);
+                continue;
+            }
             for (const auto& run : coefficients.runs(begin / rows_per_tile)) {
                 accumulate(table, values, coefficients.positions(run), coefficients.values(run), run.count,
                            scores + run.score * ld + panel * panel_width);
             }
         }
         return kernel_seconds;
+    }
+
+    // The tile lies in one piece and nearly all coefficients count.
+    void add_product(std::span<const T> matrix, const T* tile, Index count, Index panel) const {
+        if constexpr (std::is_same_v<T, float>) {
+            const Index n_scores = static_cast<Index>(matrix.size()) / rows_per_tile;
+            thread_local AlignedVector<float> sums;
+            sums.assign(unsigned_index(n_scores * panel_width), 0.0F);
+            for (Index begin = 0; begin < count; begin += terms_per_sum) {
+                const Index terms = std::min(terms_per_sum, count - begin);
+                simd::best_table().multiply({matrix.data() + begin, rows_per_tile, 1, tile + begin * panel_width,
+                                             panel_width, sums.data(), panel_width, n_scores, panel_width, terms});
+            }
+            for (Index c = 0; c < n_scores; ++c) {
+                double* out = scores + c * ld + panel * panel_width;
+                const float* sum = sums.data() + c * panel_width;
+                for (Index j = 0; j < panel_width; ++j) out[j] += static_cast<double>(sum[j]);
+            }
+        }
     }
 };
 
