@@ -245,10 +245,16 @@ double ActiveSet::enter(double tol, Index max_free) {
     const Index n = static_cast<Index>(free_.size());
     Index count = std::min<Index>({static_cast<Index>(candidates.size()), n / 8 + 4, most_entering, max_free - n});
     refused_ = count < 1;
-    for (Index c = 0; c < count && !monitor_->poll(); ++c) {
+    std::vector<std::vector<double>> rows;
+    for (Index c = 0; c < count; ++c) {
         const Candidate& chosen = candidates[unsigned_index(c)];
-        append(chosen.i, chosen.p, chosen.gradient);
+        place(chosen.i, chosen.p) = static_cast<Index>(free_.size());
+        free_.push_back(describe(chosen.i, chosen.p));
+        gradient_.push_back(chosen.gradient);
+        rows.emplace_back(free_.size());
+        fill_couplings(free_.back(), 0, rows.back().data());
     }
+    factor_.append(rows, pivot_floor());
     return largest;
 }
 

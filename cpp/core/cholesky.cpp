@@ -67,6 +67,32 @@ void UpdatableCholesky::append(std::span<double> h, double diagonal, double pivo
     ++n_;
 }
 
+void UpdatableCholesky::append(std::span<std::vector<double>> rows, double pivot_floor) {
+    const Index count = static_cast<Index>(rows.size()), n = n_;
+    reserve(n + count);
+    const simd::Table& table = simd::best_table();
+    for (Index k = 0; k < n; ++k) {  // a column serves all of them while it is at hand
+        double* c = column(k);
+        for (Index j = 0; j < count; ++j) {
+            double* h = rows[unsigned_index(j)].data();
+            const double x = h[k] / c[k];
+            table.axpy_f64(-x, c + k + 1, h + k + 1, n - k - 1);
+            c[n + j] = h[k] = x;
+        }
+    }
+    for (Index j = 0; j < count; ++j) {  // among themselves
+        double* h = rows[unsigned_index(j)].data();
+        for (Index i = 0; i <= j; ++i) {
+            double* c = column(n + i);
+            const double* earlier = rows[unsigned_index(i)].data();
+            const double rest = h[n + i] - table.dot(h, earlier, n + i);
+            h[n + i] = i < j ? rest / c[n + i] : std::sqrt(std::max(rest, pivot_floor));
+            c[n + j] = h[n + i];
+        }
+    }
+    n_ += count;
+}
+
 void UpdatableCholesky::remove(Index m) {
     for (Index k = 0; k < m; ++k) {
         double* c = column(k);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "types.hpp"
 
@@ -24,6 +25,10 @@ class UpdatableCholesky {
     // A pivot below the floor is raised to it: a dependent row then takes part with a huge step along
     // the null direction, which the caller's ratio test cuts off.
     void append(std::span<double> h, double diagonal, double pivot_floor);
+
+    // Appends several rows at once, which reads the factor once instead of each time: rows[j] holds H against the rows
+    // present, the ones before it and itself (overwritten).
+    void append(std::span<std::vector<double>> rows, double pivot_floor);
 
     // Removes row and column m: a rank-one update of what follows. n^2 operations.
     void remove(Index m);

@@ -109,10 +109,8 @@ struct Pass {
             columns.panel_rows(rows, begin, count, panel, tile, values);
             kernel_seconds += watch.lap();
             const auto matrix = coefficients.matrix(begin / rows_per_tile);
-            bool in_one_piece = !matrix.empty();
-            for (Index r = 0; r < count && in_one_piece; ++r) in_one_piece = values[r] == tile + r * panel_width;
-            if (in_one_piece) {
-                add_product(matrix, tile, count, panel);
+            if (!matrix.empty()) {
+                add_product(matrix, values, count, panel);
                 continue;
             }
             for (const auto& run : coefficients.runs(begin / rows_per_tile)) {
@@ -123,11 +121,20 @@ struct Pass {
         return kernel_seconds;
     }
 
-    // The tile lies in one piece and nearly all coefficients count.
-    void add_product(std::span<const T> matrix, const T* tile, Index count, Index panel) const {
+    // Nearly all coefficients count. The bits do not depend on where the rows lie.
+    void add_product(std::span<const T> matrix, const T* const* values, Index count, Index panel) const {
         if constexpr (std::is_same_v<T, float>) {
             const Index n_scores = static_cast<Index>(matrix.size()) / rows_per_tile;
-            thread_local AlignedVector<float> sums;
+            thread_local AlignedVector<float> sums, gathered(unsigned_index(rows_per_tile * panel_width));
+            const T* tile = values[0];
+            bool in_one_piece = true;
+            for (Index r = 1; r < count; ++r) in_one_piece = in_one_piece && values[r] == tile + r * panel_width;
+            if (!in_one_piece) {
+                for (Index r = 0; r < count; ++r) {
+                    std::copy_n(values[r], panel_width, gathered.data() + r * panel_width);
+                }
+                tile = gathered.data();
+            }
             sums.assign(unsigned_index(n_scores * panel_width), 0.0F);
             for (Index begin = 0; begin < count; begin += terms_per_sum) {
                 const Index terms = std::min(terms_per_sum, count - begin);

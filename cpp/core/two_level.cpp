@@ -14,6 +14,7 @@ namespace {
 
 constexpr Index default_block = 512;
 constexpr Index large_block = 1024;      // for machines in which all components of an example are free together
+constexpr Index whole_block = 2560;      // of the active set
 constexpr double round_share = 0.1;      // a round leaves this share of the violation it began with
 constexpr double block_share = 0.3;      // so does a block of steps on examples ...
 constexpr double exact_share = 0.1;      // ... and of the active set, which is exact anyway
@@ -30,9 +31,12 @@ double largest_target(const Machine& machine) {
     return largest;
 }
 
+// The active set takes a small problem as a whole: a factor that is kept beats blocks that begin anew.
+bool fits_active_set(const Problem& problem) { return problem.size() <= whole_block; }
+
 template <class T>
 bool takes_whole(const Problem& problem) {
-    return std::is_same_v<T, double> && problem.size() <= large_block;
+    return std::is_same_v<T, double> && fits_active_set(problem);
 }
 
 }  // namespace
@@ -47,8 +51,9 @@ TwoLevel<T>::TwoLevel(const Problem& problem, FullState& state, const Options& o
       monitor_(monitor),
       tally_(tally),
       team_(team),
-      // The active set takes a small problem as a whole.
-      block_size_(takes_whole<T>(problem) || machine_.sum_to_zero ? large_block : default_block),
+      block_size_(takes_whole<T>(problem) ? whole_block
+                  : machine_.sum_to_zero  ? large_block
+                                          : default_block),
       one_block_(problem.size() <= block_size_),
       may_give_up_(may_give_up),
       block_solver_(problem, prefers_active_set || takes_whole<T>(problem), monitor, tally, team) {}
@@ -210,6 +215,11 @@ Outcome TwoLevel<T>::run_blocks(double target, Index max_iterations) {
         if (monitor_.stopped()) return Outcome::stopped;
         if (max_iterations >= 0 && tally_.iterations >= max_iterations) return Outcome::out_of_steps;
         if (block_solver_.gave_up()) return Outcome::crawling;
+        // Steps crawled and the active set did not: in float64 it may have the whole problem.
+        const bool better_whole = std::is_same_v<T, float> && !one_block_ && block_solver_.prefers_active_set();
+        if (better_whole && options_.precision == Precision::automatic && fits_active_set(problem_)) {
+            return Outcome::imprecise;
+        }
         if (!solved && std::is_same_v<T, float> && options_.precision == Precision::automatic)
             return Outcome::imprecise;
         if (!(tally_.dual > dual)) return Outcome::stuck;

@@ -93,6 +93,34 @@ TEST(cholesky_append_and_remove) {
     }
 }
 
+TEST(cholesky_append_several) {
+    constexpr Index n = 90;
+    const std::vector<double> H = gram(n, 2);
+    UpdatableCholesky factor;
+    std::vector<Index> present;
+    for (const Index count : {1, 5, 16, 40, 28}) {  // from nothing, too
+        std::vector<std::vector<double>> rows;
+        for (Index j = 0; j < count; ++j) {
+            const Index row = static_cast<Index>(present.size());
+            present.push_back(row);
+            rows.emplace_back();
+            for (const Index other : present) rows.back().push_back(H[unsigned_index(row * n + other)]);
+        }
+        factor.append(rows, 1e-14);
+        CHECK(factor.size() == static_cast<Index>(present.size()));
+        check_solves(factor, H, n, present);
+    }
+    factor.remove(50);
+    present.erase(present.begin() + 50);
+    check_solves(factor, H, n, present);
+    UpdatableCholesky twice;
+    std::vector<std::vector<double>> equal{{4.0}, {4.0, 4.0}};
+    twice.append(equal, 1e-6);
+    std::vector<double> x{0.0, 1.0};
+    twice.solve(x);
+    CHECK_CLOSE(x[1], 1e6, 1.0);  // the dependent row gets the floor
+}
+
 TEST(cholesky_dependent_row_gets_the_floor) {
     UpdatableCholesky factor;
     std::vector<double> h(2);
