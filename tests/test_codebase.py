@@ -54,6 +54,7 @@ LAYERS = (
     "certificate",
     "exact_bias",
     "frank_wolfe_steps",
+    "frank_wolfe_account",
     "frank_wolfe",
     "binary",
     "one_vs_all",

@@ -99,9 +99,13 @@ def test_callback_stops(slow_data: tuple[np.ndarray, np.ndarray], solver: str) -
     X, y = slow_data
     seen: list[Progress] = []
 
+    def enough() -> bool:  # on a busy machine calls may come before the first step
+        return len(seen) >= 3 and seen[-1].n_support > 0
+
     def on_progress(progress: Progress) -> bool:
+        assert not enough(), "called again after it had said to stop"
         seen.append(progress)
-        return len(seen) == 3
+        return enough()
 
     clf = slow(on_progress=on_progress, solver=solver)
     with pytest.warns(ConvergenceWarning, match=r"ended early \(callback\)"):
@@ -109,13 +113,13 @@ def test_callback_stops(slow_data: tuple[np.ndarray, np.ndarray], solver: str) -
     assert clf.certificate_.stop_reason == "callback"
     assert not clf.certificate_.verified
     assert "solver's own" in clf.certificate_.remark
-    assert len(seen) == 3
+    assert enough()
     assert_usable(clf, X, y)
     for earlier, later in itertools.pairwise(seen):
-        assert later.iteration > earlier.iteration
+        assert later.iteration >= earlier.iteration  # between two calls there may be nothing but kernel rows
         assert later.seconds > earlier.seconds
         assert later.dual >= earlier.dual
-    assert seen[-1].n_support > 0
+    assert seen[-1].iteration > 0
     assert seen[-1].primal > seen[-1].dual
     # the solver's own dual is that of the iterate
     np.testing.assert_allclose(verify(clf, X, y).dual, clf.certificate_.dual, rtol=1e-3)

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from helpers import draw_data, make_problem
-from multimargin import SVC, Progress, frank_wolfe, verify
+from multimargin import SVC, Progress, frank_wolfe, frank_wolfe_account, verify
 from multimargin.certificate import evaluate
 from multimargin.frank_wolfe import FrankWolfeOptions, solve
 from multimargin.frank_wolfe_steps import LinearProgram, Variant
@@ -117,7 +117,7 @@ def test_a_small_violation_alone_is_no_convergence() -> None:
 
 @each_size
 def test_callback_sees_a_falling_gap_and_stops(size: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frank_wolfe, "SECONDS_BETWEEN_CALLS", 0.0)
+    monkeypatch.setattr(frank_wolfe_account, "SECONDS_BETWEEN_CALLS", 0.0)
     problem = hard_problem()
     seen: list[Progress] = []
 
@@ -140,7 +140,7 @@ def test_callback_sees_a_falling_gap_and_stops(size: int | None, monkeypatch: py
 
 
 def test_ctrl_c_and_failing_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frank_wolfe, "SECONDS_BETWEEN_CALLS", 0.0)
+    monkeypatch.setattr(frank_wolfe_account, "SECONDS_BETWEEN_CALLS", 0.0)
 
     def raises(error: type[BaseException]) -> Any:
         def on_progress(progress: Progress) -> bool:
@@ -161,7 +161,7 @@ def test_ctrl_c_and_failing_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @each_size
 def test_ctrl_c_at_any_moment(size: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frank_wolfe, "SECONDS_BETWEEN_CALLS", 0.0)
+    monkeypatch.setattr(frank_wolfe_account, "SECONDS_BETWEEN_CALLS", 0.0)
     problem = make_problem(X, Y, "ww", C=1e6, bias=Bias.EXACT)
     for after in (0.003, 0.01, 0.03, 0.1):
         timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
@@ -180,7 +180,7 @@ def test_ctrl_c_at_any_moment(size: int | None, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_large_problems_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frank_wolfe, "QUICK_PASS", 0.0)
-    monkeypatch.setattr(frank_wolfe, "SECONDS_BETWEEN_CALLS", 0.0)
+    monkeypatch.setattr(frank_wolfe_account, "SECONDS_BETWEEN_CALLS", 0.0)
     clf = estimator(on_progress=lambda progress: progress.iteration >= 5).fit(X, Y)
     assert (clf.certificate_.stop_reason, clf.certificate_.verified) == ("callback", False)
     assert np.isnan(clf.certificate_.gap)

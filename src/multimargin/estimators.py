@@ -133,7 +133,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         Objectives, gap, KKT violation, why the fit ended. For "ovo" and "dag" those of the worst pair, and
         ``certificate_.parts`` holds one certificate for each pair, in the order of ``intercept_``.
     trace_ : Trace, or a list of one for each pair ("ovo", "dag") or class ("ova" with an exact bias)
-        Only after a fit with ``trace``; ``ConvergenceDisplay.from_estimator`` draws it.
+        One with solver="frank-wolfe". Only after a fit with ``trace``; ``ConvergenceDisplay.from_estimator`` draws it.
     n_iter_ : ndarray of shape (n_pairs,) for "ovo" and "dag", else (1,)
     fit_status_ : int
         0 converged, else 1.

@@ -209,7 +209,8 @@ def run_fit(
     attributes |= fitted_attributes(params, certificate, n_iter, recipe, (solution.state, data.classes))
     if params["trace"]:
         traces = list(solution.report.traces)
-        attributes["trace_"] = traces if is_one_vs_all(problem) else end_trace(traces[0], certificate)
+        by_class = is_one_vs_all(problem) and params["solver"] != frank_wolfe.FRANK_WOLFE  # which sees all at once
+        attributes["trace_"] = traces if by_class else end_trace(traces[0], certificate)
     return Fitted(solution.error, certificate, attributes, solution.state, problem.store)
 
 

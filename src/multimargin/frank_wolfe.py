@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from multimargin.balance import balance, movable_without_harm
 from multimargin.certificate import Objectives, dual_gradient, evaluate
 from multimargin.coupling import coefficients
+from multimargin.frank_wolfe_account import Account, End, count_support
 from multimargin.frank_wolfe_steps import (
     Hull,
     LinearProgram,
@@ -31,16 +32,7 @@ from multimargin.frank_wolfe_steps import (
 )
 from multimargin.machines import FloatArray, IntArray
 from multimargin.problem import Bias, DualProblem, Loss
-from multimargin.solver import (
-    Progress,
-    Solution,
-    SolverOptions,
-    SolverReport,
-    SolverState,
-    StopReason,
-    Watch,
-    check_start,
-)
+from multimargin.solver import Solution, SolverOptions, SolverState, StopReason, Watch, check_start
 
 FRANK_WOLFE = "frank-wolfe"
 # Up to this many dual variables a problem is one block.
@@ -53,7 +45,6 @@ HELD = 0.01
 # A rise of the dual below this share is rounding; so many in a row and nothing more is to be had.
 NO_RISE = 1e-15
 PATIENCE = 5
-SECONDS_BETWEEN_CALLS = 0.05
 # Multiply-adds of a pass over the kernel that still is no wait after Ctrl-C.
 QUICK_PASS = 2e7
 LIMITS = (StopReason.STALLED, StopReason.MAX_ITER, StopReason.MAX_TIME)
@@ -121,12 +112,6 @@ def solve(
         return _Run(problem, options, how or FrankWolfeOptions(), watch).run(start)
 
 
-class _End(Exception):  # noqa: N818 - not an error: a limit was reached, or the caller wants no more
-    def __init__(self, reason: StopReason) -> None:
-        super().__init__(reason.value)
-        self.reason = reason
-
-
 @dataclass(frozen=True, eq=False)
 class _Point:
     """A feasible point, with its scores computed anew, its b and its numbers."""
@@ -152,24 +137,19 @@ class _Look:
 
 
 class _Run:
-    """One solve: where it stands and what it has spent."""
+    """One solve: where it stands."""
 
     def __init__(
         self, problem: DualProblem, options: SolverOptions, how: FrankWolfeOptions, watch: Watch | None
     ) -> None:
-        self.problem, self.options, self.how, self.watch = problem, options, how, watch
-        self.began = self.called = time.perf_counter()
+        self.problem, self.options, self.how = problem, options, how
+        self.account = Account(problem, options, watch)
         self.block_size = how.block_size or max(2 * problem.n_classes, WHOLE // problem.n_components)
         self.relative_gap = options.tol if how.relative_gap is None else how.relative_gap
         self.exact = problem.bias is Bias.EXACT
         self.amounts = np.zeros((problem.n_examples, problem.n_components))
         self.scores = np.zeros((problem.n_examples, problem.n_classes))
         self.bias = np.zeros(problem.n_classes) if self.exact else None
-        self.n_iter = self.kernel_values = 0
-        self.violation = self.primal = np.inf  # the primal is the lowest met, a bound of the optimum
-        self.dual = 0.0
-        self.reserve = 0.0
-        self.error: BaseException | None = None
 
     def run(self, start: SolverState | None) -> Solution:
         found: _Point | None = None
@@ -177,14 +157,14 @@ class _Run:
             self._begin(start)
             found = self._iterate()
             reason = StopReason.STALLED if found is None else StopReason.CONVERGED
-        except _End as end:
+        except End as end:
             reason = end.reason
         except TimeoutError:  # of the linear program
             reason = StopReason.MAX_TIME
         except FloatingPointError:
             reason = StopReason.STALLED
         except KeyboardInterrupt as interrupt:
-            reason, self.error = StopReason.INTERRUPTED, interrupt
+            reason, self.account.error = StopReason.INTERRUPTED, interrupt
         return self._finish(found, reason)
 
     def _begin(self, start: SolverState | None) -> None:
@@ -208,7 +188,7 @@ class _Run:
                 settled = self._settled(look, wanted)
                 if settled is not None:
                     return settled
-            before = self.dual
+            before = self.account.dual
             if whole:
                 goal = min(wanted, 0.25 * goal)  # lower after each look that found it not enough
                 hull = hull or self._hull(np.arange(self.problem.n_examples))
@@ -217,47 +197,49 @@ class _Run:
             else:
                 block = choose_block(self.problem, self.amounts, look.shares, block, self.block_size)
                 self._work(block, look)
-            risen = self.dual - before > NO_RISE * abs(self.dual)
+            risen = self.account.dual - before > NO_RISE * abs(self.account.dual)
             disappointments = 0 if risen else disappointments + 1
             hull = hull if risen else None
         return None
 
     def _look(self, program: LinearProgram) -> _Look:
         """Ask the linear program over all examples, and judge the point at the b that it gives."""
+        problem, account = self.problem, self.account
         began = time.perf_counter()
-        problem = self.problem
         gradient = dual_gradient(problem, self.amounts, self.scores)
-        vertex = program.vertex(gradient, self._seconds_left())
+        vertex = program.vertex(gradient, self.account.seconds_left())
         bias, numbers = best_bias(problem, self.amounts, self.scores, vertex.bias, self.options.tol)
         reduced = gradient if vertex.bias is None else dual_gradient(problem, self.amounts, self.scores + vertex.bias)
         shares = np.sum(reduced * (vertex.amounts - self.amounts), axis=1)
-        self.dual = numbers.dual
-        self._judge(bias, numbers)
-        self.reserve = time.perf_counter() - began
-        self._ask(n_active=problem.n_examples)
+        self.bias, account.dual = bias, numbers.dual
+        account.judge(numbers)
+        account.reserve = time.perf_counter() - began
+        account.record(self.amounts, problem, numbers.violation)
+        account.ask(self._state, problem.n_examples)
         return _Look(vertex.amounts, bias, shares, numbers)
-
-    def _judge(self, bias: FloatArray | None, numbers: Objectives) -> None:
-        self.bias, self.violation, self.primal = bias, numbers.violation, min(self.primal, numbers.primal)
 
     def _hull(self, block: IntArray) -> Hull:
         rows = self.problem.data.rows[block]
-        self.kernel_values += len(block) ** 2
+        self.account.kernel_values += len(block) ** 2
         part = replace(self.problem, data=self.problem.data.subset(block), given_store=self.problem.store)
         kernel = np.asarray(self.problem.store.block(rows, rows), dtype=np.float64)
         return Hull(part, kernel, self.amounts[block], self.scores[block])
 
     def _descend(self, hull: Hull, program: LinearProgram, block: IntArray, goal: float) -> float:
         """Steps on a block until its gap is down to the goal; returns the gap that it began with."""
-        whole = len(block) == len(self.amounts)
-        base, first, failures = self.dual - hull.gain(), np.nan, 0
-        for _ in count() if whole else range(MAX_BLOCK_STEPS):
+        whole, account = len(block) == len(self.amounts), self.account
+        base, first, failures = account.dual - hull.gain(), np.nan, 0
+        for taken in count() if whole else range(MAX_BLOCK_STEPS):
             here, scores = self.amounts[block], hull.scores()
             gradient = dual_gradient(hull.problem, here, scores)
-            vertex = program.vertex(gradient, self._seconds_left())
+            vertex = program.vertex(gradient, account.seconds_left())
             gap = float(np.sum(gradient * (vertex.amounts - here)))
+            numbers = evaluate(hull.problem, here, scores, vertex.bias)
             if whole:
-                self._judge(vertex.bias, evaluate(self.problem, here, scores, vertex.bias))
+                self.bias = vertex.bias
+                account.judge(numbers)
+            if taken:  # the point before was that of a look
+                account.record(self.amounts, hull.problem, numbers.violation)
             if np.isnan(first):
                 first = gap
                 goal = goal if np.isfinite(goal) else BLOCK_SHARE * gap
@@ -268,10 +250,10 @@ class _Run:
             amounts = self.amounts.copy()
             amounts[block] = hull.amounts()
             self.amounts = amounts  # at once, so that an interrupt finds a feasible point
-            self.n_iter += 1
-            self.dual = base + hull.gain()
-            failures = failures + 1 if hull.gain() - before <= NO_RISE * abs(self.dual) else 0
-            self._ask(n_active=len(block))
+            account.n_iter += 1
+            account.dual = base + hull.gain()
+            failures = failures + 1 if hull.gain() - before <= NO_RISE * abs(account.dual) else 0
+            account.ask(self._state, len(block))
         return first
 
     def _work(self, block: IntArray, look: _Look) -> None:
@@ -290,8 +272,8 @@ class _Run:
         slope, curvature = float(np.sum(gradient * move)), float(np.sum(beta * image))
         theta = exact_step(np.array([slope]), np.array([[curvature]]), np.ones(1), 1.0)
         self.amounts, self.scores = self.amounts + theta * move, self.scores + theta * image
-        self.dual += theta * slope - 0.5 * theta**2 * curvature
-        self.n_iter += 1
+        self.account.dual += theta * slope - 0.5 * theta**2 * curvature
+        self.account.n_iter += 1
 
     def _settled(self, look: _Look, wanted: float) -> _Point | None:
         """The point, or the one beside it with its variables at the bounds they are pushed to, if it is optimal."""
@@ -316,9 +298,9 @@ class _Run:
         return _Point(amounts, scores, bias, numbers)
 
     def _finish(self, found: _Point | None, reason: StopReason) -> Solution:
-        quick = reason not in LIMITS
-        if found is None and quick and float(self._n_support()) * self.problem.data.X.size > QUICK_PASS:
-            numbers = Objectives(np.inf, self.dual, self.violation)
+        account, quick = self.account, reason not in LIMITS
+        if found is None and quick and float(count_support(self.amounts)) * self.problem.data.X.size > QUICK_PASS:
+            numbers = Objectives(np.inf, account.dual, account.violation)
             end, verified = _Point(feasible(self.problem, self.amounts), None, self.bias, numbers), False
         else:
             end, verified = found or self._point(feasible(self.problem, self.amounts)), True
@@ -326,60 +308,8 @@ class _Run:
             met = gap <= self.relative_gap * max(abs(end.numbers.primal), abs(end.numbers.dual))
             if reason in LIMITS and end.numbers.violation <= self.options.tol and met:
                 reason = StopReason.CONVERGED
-        report = SolverReport(
-            stop_reason=reason,
-            n_iter=self.n_iter,
-            seconds=time.perf_counter() - self.began,
-            violation=end.numbers.violation,
-            dual=end.numbers.dual,
-            primal=end.numbers.primal,
-            kernel_rows=self._kernel_rows(),
-            cache_hits=0,
-            verified=verified,
-            float64_rows=True,
-            phases={},
-        )
-        return Solution(SolverState(end.amounts, end.scores, self.problem.n_classes, end.bias), report, self.error)
-
-    def _seconds_left(self) -> float:
-        """Until ``max_time``, less what is kept back for the last pass over all examples."""
-        limit = self.options.max_time
-        return limit - min(self.reserve, 0.25 * limit) - (time.perf_counter() - self.began)
-
-    def _ask(self, n_active: int) -> None:
-        """Look at the limits, and about every 50 ms tell the caller; raises _End where that is the end."""
-        now, options = time.perf_counter(), self.options
-        if 0 <= options.max_iter <= self.n_iter:
-            raise _End(StopReason.MAX_ITER)
-        if self._seconds_left() <= 0:
-            raise _End(StopReason.MAX_TIME)
-        if self.watch is None or now - self.called < SECONDS_BETWEEN_CALLS:
-            return
-        self.called = now
-        moment = Progress(
-            iteration=self.n_iter,
-            seconds=now - self.began,
-            violation=self.violation,
-            dual=self.dual,
-            primal=self.primal,
-            n_active=n_active,
-            n_support=self._n_support(),
-            kernel_rows=self._kernel_rows(),
-            cache_hits=0,
-        )
-        try:
-            stop = self.watch(moment, self._state)
-        except Exception as error:
-            self.error = error
-            stop = True
-        if stop:
-            raise _End(StopReason.CALLBACK)
-
-    def _n_support(self) -> int:
-        return int((self.amounts > 0).any(axis=1).sum())
-
-    def _kernel_rows(self) -> int:
-        return -(-self.kernel_values // self.problem.n_examples)
+        report = account.report(reason, end.amounts, end.numbers, verified=verified)
+        return Solution(SolverState(end.amounts, end.scores, self.problem.n_classes, end.bias), report, account.error)
 
     def _state(self) -> SolverState:
         return SolverState(self.amounts, None, self.problem.n_classes, self.bias)
@@ -396,5 +326,5 @@ class _Run:
         data = self.problem.data
         used = np.flatnonzero((beta != 0).any(axis=1))
         rows = data.rows[used] if block is None else data.rows[block[used]]
-        self.kernel_values += len(used) * len(data.rows)
+        self.account.kernel_values += len(used) * len(data.rows)
         return self.problem.store.scores(rows, beta[used], data.kernel_data[data.rows], self.options.n_threads)
