@@ -21,7 +21,7 @@ CASES: dict[str, tuple[int, int, dict[str, Any]]] = {
     "cs-squared": (1300, 10, {"C": 1.0, "gamma": 0.05, "loss": "squared_hinge"}),
     "llw-squared": (900, 9, {"C": 1.0, "gamma": 0.05, "loss": "squared_hinge"}),
 }
-IN_SWEEPS = 30_000  # steps after which every one of them has left the blocks behind
+IN_SWEEPS = 75_000  # steps after which every one of them has left the blocks behind
 # Tolerances that take many more, but not so small that float32 cannot carry them.
 LONG = {"llw": 5e-5, "cs": 2e-5, "ww": 1e-3}
 each_case = pytest.mark.parametrize("name", CASES)

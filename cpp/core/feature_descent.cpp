@@ -82,6 +82,7 @@ Outcome FeatureDescent::run(double target, Index max_iterations) {
         if (out_of_steps()) return Outcome::out_of_steps;
         if (waited == patience) return Outcome::stuck;
         const bool complete = run_phase(target);
+        tally_.dual = dual_base_ + potential();  // of what is left, should the look be stopped
         scatter();
         state_.columns_current = false;
         if (!complete) return Outcome::stopped;
@@ -195,7 +196,7 @@ bool FeatureDescent::run_phase(double target) {
     earlier_ = amounts_;
     for (Index s = 0; s < fast_sweeps + plain_sweeps; ++s) {
         sweep();
-        if (s % sweeps_a_report == 0 || monitor_.stopped()) tally_.dual = dual_base_ + potential();
+        if (s % sweeps_a_report == 0) tally_.dual = dual_base_ + potential();
         if (monitor_.stopped()) return false;
         if (out_of_steps() || largest_ <= well_below * target) return true;
         if (s + 1 >= fast_sweeps) continue;
