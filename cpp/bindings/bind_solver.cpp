@@ -184,6 +184,7 @@ nb::dict phases_of(const Phases& phases) {
     result["rounds"] = phases.rounds;
     result["blocks"] = phases.blocks;
     result["exact_blocks"] = phases.exact_blocks;
+    result["feature_sweeps"] = phases.feature_sweeps;
     return result;
 }
 

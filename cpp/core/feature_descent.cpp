@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "rng.hpp"
 
@@ -14,7 +15,10 @@ constexpr Index most_rank = 512;        // of G: a step costs the rank times the
 constexpr double relative_rest = 1e-3;  // of the kernel's diagonal that G G' may leave
 constexpr Index fast_sweeps = 40;       // with momentum, ...
 constexpr Index plain_sweeps = 10;      // ... and without it, from one look to the next
+constexpr Index sweeps_a_report = 10;   // of the dual, for whoever watches
 constexpr double most_momentum = 0.9;
+constexpr double most_bytes = 4e8;    // of G and of its columns in float64 while it is made
+constexpr double well_below = 0.5;    // of the target: a sweep that meets no more ends the phase
 constexpr double visit_share = 0.05;  // examples that violate by less of the last sweep's largest are passed over
 constexpr Index patience = 6;         // looks without a new best violation
 
@@ -29,10 +33,11 @@ FeatureDescent::FeatureDescent(const Problem& problem, FullState& state, Monitor
       tally_(tally),
       team_(team),
       width_(round_up(machine_.n_classes, 16)),
-      amounts_(unsigned_index(problem.size() * machine_.max_components())),
+      amounts_(checked_product(problem.size(), machine_.max_components())),
       gradient_(unsigned_index(machine_.max_components())),
       own_scores_(unsigned_index(machine_.n_classes)),
-      before_(unsigned_index(machine_.n_classes)) {
+      before_(own_scores_.size()),
+      after_(own_scores_.size()) {
     for (const auto& components : machine_.components) {
         private_square_.emplace_back();
         weight_.emplace_back();
@@ -41,10 +46,13 @@ FeatureDescent::FeatureDescent(const Problem& problem, FullState& state, Monitor
             weight_.back().push_back(c.weight);
         }
     }
-    for (Index e = 0; e < problem.size(); ++e) {
-        for (Index p = 0; p < machine_.max_components(); ++p) amounts_of(e)[p] = state.amount(p, e);
+    gather();
+}
+
+void FeatureDescent::gather() {
+    for (Index e = 0; e < problem_.size(); ++e) {
+        for (Index p = 0; p < machine_.max_components(); ++p) amounts_of(e)[p] = state_.amount(p, e);
     }
-    earlier_ = amounts_;
 }
 
 void FeatureDescent::scatter() {
@@ -54,34 +62,44 @@ void FeatureDescent::scatter() {
 }
 
 Outcome FeatureDescent::run(double target, Index max_iterations) {
+    limit_ = max_iterations >= 0 ? max_iterations : std::numeric_limits<Index>::max();
+    tally_.n_active = problem_.size();
     if (!prepare()) return monitor_.stopped() ? Outcome::stopped : Outcome::stuck;
-    double best = infinity, dual = -infinity;
-    for (Index waited = 0; waited < patience; ++waited) {
-        if (!look()) return Outcome::stopped;
+    FullState best = state_;
+    double best_dual = -infinity, least = infinity;
+    for (Index waited = 0; look();) {
         if (tally_.violation <= target) return Outcome::satisfied;
-        if (!(tally_.dual > dual)) return Outcome::stuck;  // what G G' leaves out matters too much
-        dual = tally_.dual;
-        if (max_iterations >= 0 && tally_.iterations >= max_iterations) return Outcome::out_of_steps;
-        if (tally_.violation < 0.95 * best) {
-            best = tally_.violation;
-            waited = -1;
+        if (!(tally_.dual > best_dual)) {  // what G G' leaves out matters too much
+            state_ = std::move(best);
+            gather();
+            note(summarize(problem_, state_));
+            return Outcome::stuck;
         }
-        const bool complete = run_phase(max_iterations);
+        best = state_;
+        best_dual = tally_.dual;
+        waited = tally_.violation < 0.95 * least ? 0 : waited + 1;
+        least = std::min(least, tally_.violation);
+        if (out_of_steps()) return Outcome::out_of_steps;
+        if (waited == patience) return Outcome::stuck;
+        const bool complete = run_phase(target);
+        tally_.dual = dual_base_ + potential();  // of what is left, should the look be stopped
         scatter();
         state_.columns_current = false;
         if (!complete) return Outcome::stopped;
     }
-    return Outcome::stuck;
+    return Outcome::stopped;
 }
 
 bool FeatureDescent::prepare() {
     const PhaseTimer timer(tally_.phases.kernel);
+    const Index n = problem_.size();
     double largest = 0.0;
-    for (Index e = 0; e < problem_.size(); ++e) largest = std::max(largest, problem_.diagonal(e));
-    const Index limit = std::min(most_rank, problem_.size() / 4);
+    for (Index e = 0; e < n; ++e) largest = std::max(largest, problem_.diagonal(e));
+    const double bytes_a_column = static_cast<double>(n) * (sizeof(float) + sizeof(double));
+    const Index limit = std::min({most_rank, n / 4, static_cast<Index>(most_bytes / bytes_a_column)});
     kernel_ = approximate_kernel(problem_, relative_rest * largest, limit, monitor_);
     if (kernel_.rank == 0) return false;
-    for (AlignedVector<float>* matrix : {&z_, &rest_}) matrix->assign(checked_product(problem_.size(), width_), 0.0F);
+    base_.resize(checked_product(n, machine_.n_classes));
     weights_.resize(checked_product(kernel_.ld, width_));
     rows_.resize(checked_product(group_size, kernel_.ld));
     scores_.resize(checked_product(group_size, width_));
@@ -90,20 +108,26 @@ bool FeatureDescent::prepare() {
 }
 
 // beta_i = Pi nu' a_i
-void FeatureDescent::coefficients_of(Index e, float* z) const {
+void FeatureDescent::coefficients_of(Index e, std::vector<double>& beta) const {
     const auto& components = machine_.of(problem_.class_of(e));
     const double* a = amounts_of(e);
     double total = 0.0;
-    std::fill_n(z, machine_.n_classes, 0.0F);
+    std::fill(beta.begin(), beta.end(), 0.0);
     for (std::size_t p = 0; p < components.size(); ++p) {
         const Component& c = components[p];
-        z[c.class1] += static_cast<float>(a[p] * c.value1);
-        if (c.class2 >= 0) z[c.class2] += static_cast<float>(a[p] * c.value2);
+        beta[unsigned_index(c.class1)] += a[p] * c.value1;
+        if (c.class2 >= 0) beta[unsigned_index(c.class2)] += a[p] * c.value2;
         total += a[p] * c.row_sum();
     }
     if (!machine_.sum_to_zero) return;
-    const float mean = static_cast<float>(total / static_cast<double>(machine_.n_classes));
-    for (Index c = 0; c < machine_.n_classes; ++c) z[c] -= mean;
+    const double mean = total / static_cast<double>(machine_.n_classes);
+    for (double& value : beta) value -= mean;
+}
+
+// Of beta, against what it was in before_.
+void FeatureDescent::change_of(Index e, float* change) {
+    coefficients_of(e, after_);
+    for (std::size_t c = 0; c < after_.size(); ++c) change[c] = static_cast<float>(after_[c] - before_[c]);
 }
 
 // W += G' changes
@@ -112,44 +136,69 @@ void FeatureDescent::add_to_weights(const float* rows, const float* changes, Ind
     simd::best_table().multiply({rows, 1, r, changes, width_, weights_.data(), width_, r, width_, count});
 }
 
+void FeatureDescent::note(const Summary& summary) {
+    tally_.violation = summary.violation;
+    tally_.dual = summary.dual;
+    tally_.primal = summary.primal;
+    tally_.n_support = summary.n_support;
+}
+
 bool FeatureDescent::look() {
     {
         const PhaseTimer timer(tally_.phases.check);
         if (!state_.columns_current && !refresh_columns(problem_, state_, team_, &monitor_)) return false;
     }
     const PhaseTimer timer(tally_.phases.inner);
-    const Summary summary = summarize(problem_, state_);
-    tally_.violation = largest_ = summary.violation;
-    tally_.dual = summary.dual;
-    tally_.primal = summary.primal;
-    tally_.n_support = summary.n_support;
-    const Index n = problem_.size(), r = kernel_.ld;
-    for (Index e = 0; e < n; ++e) coefficients_of(e, z_.data() + e * width_);
+    note(summarize(problem_, state_));
+    tally_.record([this] { return census_of(problem_, state_); });
+    largest_ = tally_.violation;
     std::fill(weights_.begin(), weights_.end(), 0.0F);
-    add_to_weights(kernel_.rows.data(), z_.data(), n);
-    std::fill(rest_.begin(), rest_.end(), 0.0F);
-    simd::best_table().multiply(
-        {kernel_.rows.data(), r, 1, weights_.data(), width_, rest_.data(), width_, n, width_, r});
-    for (Index e = 0; e < n; ++e) {
+    for (Index e = 0; e < problem_.size(); ++e) {
+        coefficients_of(e, before_);
+        const double own = static_cast<double>(kernel_.rest[unsigned_index(e)]);
         const double mean = machine_.sum_to_zero ? state_.column(machine_.n_classes, e) : 0.0;
+        float* base = base_.data() + e * machine_.n_classes;
         for (Index c = 0; c < machine_.n_classes; ++c) {
-            const std::size_t at = unsigned_index(e * width_ + c);
-            const double known =
-                static_cast<double>(rest_[at]) + static_cast<double>(kernel_.rest[unsigned_index(e)] * z_[at]);
-            rest_[at] = static_cast<float>(state_.column(c, e) - mean - known);
+            base[c] = static_cast<float>(state_.column(c, e) - mean - own * before_[unsigned_index(c)]);
         }
     }
+    dual_base_ = tally_.dual - potential();
     return true;
 }
 
-bool FeatureDescent::run_phase(Index max_iterations) {
+// sum t a - penalty(a) - 1/2 |W|^2 - sum_i (base_i + 1/2 R_ii beta_i)' beta_i: its gradient is that of the steps.
+double FeatureDescent::potential() {
+    double value = 0.0;
+    for (const float w : weights_) value -= 0.5 * static_cast<double>(w) * static_cast<double>(w);
+    for (Index e = 0; e < problem_.size(); ++e) {
+        const auto& components = machine_.of(problem_.class_of(e));
+        const double* a = amounts_of(e);
+        double sum = 0.0, squares = 0.0;
+        for (std::size_t p = 0; p < components.size(); ++p) {
+            value += components[p].target * a[p];
+            sum += a[p];
+            squares += a[p] * a[p];
+        }
+        value -= 0.5 * problem_.ridge(e) * (machine_.bound == Bound::simplex ? sum * sum : squares);
+        coefficients_of(e, after_);
+        const double own = static_cast<double>(kernel_.rest[unsigned_index(e)]);
+        const float* base = base_.data() + e * machine_.n_classes;
+        for (std::size_t c = 0; c < after_.size(); ++c) {
+            value -= (static_cast<double>(base[c]) + 0.5 * own * after_[c]) * after_[c];
+        }
+    }
+    return value;
+}
+
+bool FeatureDescent::run_phase(double target) {
     const PhaseTimer timer(tally_.phases.inner);
     double age = 1.0;
     earlier_ = amounts_;
     for (Index s = 0; s < fast_sweeps + plain_sweeps; ++s) {
-        if (max_iterations >= 0 && tally_.iterations >= max_iterations) break;
         sweep();
+        if (s % sweeps_a_report == 0) tally_.dual = dual_base_ + potential();
         if (monitor_.stopped()) return false;
+        if (out_of_steps() || largest_ <= well_below * target) return true;
         if (s + 1 >= fast_sweeps) continue;
         const double next = 0.5 * (1.0 + std::sqrt(1.0 + 4.0 * age * age));
         extrapolate(std::min(most_momentum, (age - 1.0) / next));
@@ -158,11 +207,13 @@ bool FeatureDescent::run_phase(Index max_iterations) {
     return true;
 }
 
+// All examples in an order that is new each time.
 void FeatureDescent::sweep() {
+    ++tally_.phases.feature_sweeps;
     const std::vector<Index> order = random_permutation(problem_.size(), n_sweeps_++);
     double largest = 0.0;
     for (std::size_t begin = 0; begin < order.size(); begin += unsigned_index(group_size)) {
-        if (monitor_.poll()) return;
+        if (monitor_.poll() || out_of_steps()) return;
         const std::size_t count = std::min(unsigned_index(group_size), order.size() - begin);
         largest = std::max(largest, step_group({order.data() + begin, count}));
     }
@@ -179,7 +230,7 @@ double FeatureDescent::step_group(std::span<const Index> examples) {
     table.multiply({rows_.data(), r, 1, weights_.data(), width_, scores_.data(), width_, count, width_, r});
     double largest = 0.0;
     bool any = false;
-    for (Index k = 0; k < count; ++k) {
+    for (Index k = 0; k < count && !out_of_steps(); ++k) {
         float* change = changes_.data() + k * width_;
         const double violation = step_example(examples[unsigned_index(k)], scores_.data() + k * width_, change);
         largest = std::max(largest, violation);
@@ -200,12 +251,12 @@ double FeatureDescent::step_group(std::span<const Index> examples) {
 double FeatureDescent::step_example(Index e, const float* scores, float* change) {
     const auto& components = machine_.of(problem_.class_of(e));
     const std::size_t y = unsigned_index(problem_.class_of(e)), n = components.size();
-    float* z = z_.data() + e * width_;
-    const float own = kernel_.rest[unsigned_index(e)];
-    const float* rest = rest_.data() + e * width_;
+    const double own = static_cast<double>(kernel_.rest[unsigned_index(e)]);
+    const float* base = base_.data() + e * machine_.n_classes;
+    coefficients_of(e, before_);
     double mean = 0.0;
-    for (Index c = 0; c < machine_.n_classes; ++c) {
-        mean += own_scores_[unsigned_index(c)] = static_cast<double>(scores[c] + own * z[c] + rest[c]);
+    for (std::size_t c = 0; c < own_scores_.size(); ++c) {
+        mean += own_scores_[c] = static_cast<double>(base[c] + scores[c]) + own * before_[c];
     }
     mean = machine_.sum_to_zero ? mean / static_cast<double>(machine_.n_classes) : 0.0;
     double* a = amounts_of(e);
@@ -222,15 +273,13 @@ double FeatureDescent::step_example(Index e, const float* scores, float* change)
     const ExampleProblem example{{gradient_.data(), n}, private_square_[y], weight_[y],       machine_.sigma[y],
                                  problem_.diagonal(e),  problem_.cap(e),    problem_.ridge(e)};
     simplex ? solve_simplex_example(example, {a, n}, scratch_) : solve_box_example(example, {a, n}, scratch_);
-    std::copy_n(z, machine_.n_classes, before_.begin());
-    coefficients_of(e, z);
-    for (Index c = 0; c < machine_.n_classes; ++c) change[c] = z[c] - before_[unsigned_index(c)];
+    change_of(e, change);
     return violation;
 }
 
-// a <- a + factor (a - earlier a), as far as the bounds allow.
+// a <- a + factor (a - earlier a), as far as the bounds allow. Stopped halfway, W belongs to what a is then.
 void FeatureDescent::extrapolate(double factor) {
-    for (Index begin = 0; begin < problem_.size(); begin += group_size) {
+    for (Index begin = 0; begin < problem_.size() && !monitor_.poll(); begin += group_size) {
         const Index count = std::min(group_size, problem_.size() - begin);
         std::fill(changes_.begin(), changes_.end(), 0.0F);
         for (Index k = 0; k < count; ++k) move_beyond(begin + k, factor, changes_.data() + k * width_);
@@ -239,28 +288,34 @@ void FeatureDescent::extrapolate(double factor) {
 }
 
 void FeatureDescent::move_beyond(Index e, double factor, float* change) {
-    const Index n = static_cast<Index>(machine_.of(problem_.class_of(e)).size());
-    const double cap = problem_.cap(e);
-    const bool simplex = machine_.bound == Bound::simplex;
+    coefficients_of(e, before_);
     double* a = amounts_of(e);
     double* earlier = earlier_.data() + e * machine_.max_components();
-    double sum = 0.0, earlier_sum = 0.0, reached = 0.0;
-    for (Index p = 0; p < n; ++p) {
+    double sum = 0.0, earlier_sum = 0.0;
+    for (std::size_t p = 0; p < machine_.of(problem_.class_of(e)).size(); ++p) {
         const double now = a[p];
         sum += now;
         earlier_sum += earlier[p];
-        reached += a[p] = std::clamp(now + factor * (now - earlier[p]), 0.0, cap);
+        a[p] = now + factor * (now - earlier[p]);
         earlier[p] = now;
     }
-    if (simplex) {  // the slack is one more component; clipping has made the sum too large
-        const double slack = std::max(0.0, cap - sum + factor * (earlier_sum - sum));
-        const double share = cap / std::max(reached + slack, cap);
-        for (Index p = 0; p < n; ++p) a[p] *= share;
+    keep_within_bounds(e, problem_.cap(e) - sum + factor * (earlier_sum - sum));
+    change_of(e, change);
+}
+
+// Clips each variable. In a simplex the slack is one more of them, and clipping makes their sum too large.
+void FeatureDescent::keep_within_bounds(Index e, double slack) {
+    const std::span<double> a(amounts_of(e), machine_.of(problem_.class_of(e)).size());
+    const double cap = problem_.cap(e), negligible = problem_.negligible(e);
+    double sum = 0.0;
+    for (double& value : a) {
+        if (value <= negligible) value = 0.0;
+        if (value >= (1.0 - bound_tolerance) * cap) value = cap;
+        sum += value;
     }
-    float* z = z_.data() + e * width_;
-    std::copy_n(z, machine_.n_classes, before_.begin());
-    coefficients_of(e, z);
-    for (Index c = 0; c < machine_.n_classes; ++c) change[c] = z[c] - before_[unsigned_index(c)];
+    if (machine_.bound == Bound::box || !(cap < infinity)) return;
+    const double share = cap / std::max(sum + std::max(0.0, slack), cap);
+    for (double& value : a) value *= share;
 }
 
 }  // namespace multimargin

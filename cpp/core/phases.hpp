@@ -21,7 +21,8 @@ struct Phases {
     double check = 0.0;      // the float64 look at all examples
     Index rounds = 0;
     Index blocks = 0;
-    Index exact_blocks = 0;  // of them by the active set; of a binary problem, linear systems of its free variables
+    Index exact_blocks = 0;    // of them by the active set; of a binary problem, linear systems of its free variables
+    Index feature_sweeps = 0;  // over all examples, in the features of a kernel of low rank
 };
 
 class Stopwatch {

@@ -114,7 +114,6 @@ class Solve {
         if (reached == Reached::imprecise) {
             float64_rows_ = true;
             reached = two_level ? by_two_levels<double>() : by_descent<double>();
-            if (reached == Reached::crawling) reached = by_features();
         }
         switch (reached) {
             case Reached::yes: return StopReason::converged;
@@ -132,7 +131,8 @@ class Solve {
 
     template <class T>
     Reached by_two_levels() {
-        TwoLevel<T> levels(problem_, state_, options_, prefers_active_set_, may_give_up_, monitor_, tally_, team_);
+        const bool may_give_up = may_give_up_ && std::is_same_v<T, float>;  // weights of features are float32
+        TwoLevel<T> levels(problem_, state_, options_, prefers_active_set_, may_give_up, monitor_, tally_, team_);
         const Reached reached = reach_all(levels);
         // Coefficients that float32 cannot carry come from a large C, where steps on examples crawl.
         prefers_active_set_ = levels.prefers_active_set() || float32_too_coarse(problem_, state_, options_.tol);
@@ -142,16 +142,15 @@ class Solve {
     // Many free variables and steps that crawl: in the features of the kernel where it has few; then on as before.
     Reached by_features() {
         may_give_up_ = false;
-        if (float64_rows_ || float32_too_coarse(problem_, state_, options_.tol)) {
-            float64_rows_ = true;
-            return by_two_levels<double>();
-        }
+        const bool automatic = options_.precision == Precision::automatic;
+        if (automatic && float32_too_coarse(problem_, state_, options_.tol)) return Reached::imprecise;
         FeatureDescent features(problem_, state_, monitor_, tally_, team_);
         synchronize_ = [&features] { features.scatter(); };
-        const Outcome outcome = features.run(aim * options_.tol, options_.max_iter);
+        const Outcome outcome = features.run(options_.tol, options_.max_iter);  // its looks are exact
         synchronize_ = [] {};
         if (outcome == Outcome::stopped) return Reached::stopped;
         if (outcome == Outcome::out_of_steps) return Reached::out_of_steps;
+        if (outcome == Outcome::satisfied && !(options_.extra_tol > 0.0)) return Reached::yes;
         return by_two_levels<float>();
     }
 

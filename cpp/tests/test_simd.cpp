@@ -180,6 +180,39 @@ struct BoxCase {
     AlignedVector<float> f32;
 };
 
+struct MultiplyCase {
+    Index n_rows, n_columns, depth;
+    bool transposed;
+};
+
+void check_multiply(const MultiplyCase& c, Numbers& numbers) {
+    constexpr Index gap = 3;
+    const Index across = (c.transposed ? c.n_rows : c.depth) + gap, ld = c.n_columns + gap;
+    const Index row = c.transposed ? 1 : across, column = c.transposed ? across : 1;
+    const AlignedVector<float> left = numbers.many<float>((c.n_rows + c.depth) * across, -1.0, 1.0);
+    const AlignedVector<float> right = numbers.many<float>(c.depth * ld, -1.0, 1.0);
+    const AlignedVector<float> before = numbers.many<float>(c.n_rows * ld, -1.0, 1.0);
+    const double unit = static_cast<double>(std::numeric_limits<float>::epsilon());
+    for (int i = 0; simd::available_table(i) != nullptr; ++i) {  // the scalar one as well
+        AlignedVector<float> found = before;
+        simd::available_table(i)->multiply(
+            {left.data(), row, column, right.data(), ld, found.data(), ld, c.n_rows, c.n_columns, c.depth});
+        for (Index r = 0; r < c.n_rows; ++r) {
+            for (Index j = 0; j < ld; ++j) {
+                double sum = static_cast<double>(before[unsigned_index(r * ld + j)]), size = std::abs(sum);
+                for (Index k = 0; k < c.depth && j < c.n_columns; ++k) {
+                    const double term = static_cast<double>(left[unsigned_index(r * row + k * column)]) *
+                                        static_cast<double>(right[unsigned_index(k * ld + j)]);
+                    sum += term;
+                    size += std::abs(term);
+                }
+                const double allowed = j < c.n_columns ? unit * static_cast<double>(c.depth + 1) * size : 0.0;
+                CHECK_CLOSE(found[unsigned_index(r * ld + j)], sum, allowed);
+            }
+        }
+    }
+}
+
 }  // namespace
 
 TEST(simd_has_a_vector_table) {
@@ -305,6 +338,20 @@ TEST(simd_simplex_bounds) {
             CHECK(top == top2 && low == low2);
         }
     });
+}
+
+// Against the scalar twin and the plain sum, for either order of the left matrix; nothing beside the product changes.
+TEST(simd_multiply) {
+    Numbers numbers(11);
+    for (const Index n_rows : {1, 2, 3, 5, 6, 7, 8, 13}) {
+        for (const Index n_columns : {16, 48}) {
+            for (const Index depth : {0, 1, 2, 17, 64}) {
+                for (const bool transposed : {false, true}) {
+                    check_multiply({n_rows, n_columns, depth, transposed}, numbers);
+                }
+            }
+        }
+    }
 }
 
 }  // namespace multimargin

@@ -49,6 +49,9 @@ class Certificate:
     blocks, exact_blocks : int, int
         Blocks of examples that were solved, and how many of them by an active set after steps on examples had become
         slow. For binary problems with an exact bias the latter counts linear systems of all free variables.
+    feature_sweeps : int
+        Sweeps over all examples in the features of a low-rank kernel, which the solver goes over to where blocks crawl
+        with very many free variables; 0 where it did not.
     remark : str
         Anything that restricts the numbers above.
     parts : tuple of Certificate
@@ -74,6 +77,7 @@ class Certificate:
     float64_rows: bool = False
     blocks: int = 0
     exact_blocks: int = 0
+    feature_sweeps: int = 0
     parts: tuple[Certificate, ...] = field(default=(), repr=False)
 
     @property
@@ -95,7 +99,8 @@ class Certificate:
         """What the solver went over to on the way."""
         course = ", float64 rows at the end" if self.float64_rows else ""
         if self.blocks:
-            return f"{course}, active set in {self.exact_blocks} of {self.blocks} blocks"
+            course += f", active set in {self.exact_blocks} of {self.blocks} blocks"
+            return f"{course}, {self.feature_sweeps} sweeps in features" if self.feature_sweeps else course
         return f"{course}, {self.exact_blocks} linear systems" if self.exact_blocks else course
 
 
@@ -231,6 +236,7 @@ def assemble(
         float64_rows=report is not None and report.float64_rows,
         blocks=0 if report is None else int(report.phases.get("blocks", 0)),
         exact_blocks=0 if report is None else int(report.phases.get("exact_blocks", 0)),
+        feature_sweeps=0 if report is None else int(report.phases.get("feature_sweeps", 0)),
     )
 
 
@@ -247,5 +253,6 @@ def worst_of(parts: Sequence[Certificate]) -> Certificate:
         float64_rows=any(part.float64_rows for part in parts),
         blocks=sum(part.blocks for part in parts),
         exact_blocks=sum(part.exact_blocks for part in parts),
+        feature_sweeps=sum(part.feature_sweeps for part in parts),
         parts=tuple(parts),
     )
