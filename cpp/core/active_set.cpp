@@ -203,6 +203,7 @@ void ActiveSet::flush() {
         bool changed = false;
         const auto& components = machine_.of(workspace_->class_of(i));
         for (Index p = 0; p < n_components(i); ++p) {
+            amount(i, p) = std::min(amount(i, p), workspace_->cap()[i]);  // a reference may end a rounding above
             if (amount(i, p) == workspace_->amounts(p)[i]) continue;
             changed = true;
             machine_.add_to_columns(components[unsigned_index(p)], amount(i, p) - workspace_->amounts(p)[i],
