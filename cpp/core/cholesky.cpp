@@ -67,17 +67,30 @@ void UpdatableCholesky::append(std::span<double> h, double diagonal, double pivo
     ++n_;
 }
 
+// Columns begin.. of L^-1 x, up to four of them: what they take off the rest of x is one pass over it.
+void UpdatableCholesky::forward(Index begin, Index count, double* x) const {
+    for (Index k = begin; k < begin + count; ++k) {
+        for (Index m = begin; m < k; ++m) x[k] -= x[m] * column(m)[k];
+        x[k] /= column(k)[k];
+    }
+    const Index rest = begin + count;
+    if (count == 4) {
+        simd::best_table().subtract_columns(column(begin) + rest, ld_, x + begin, x + rest, n_ - rest);
+        return;
+    }
+    for (Index k = begin; k < rest; ++k) simd::best_table().axpy_f64(-x[k], column(k) + rest, x + rest, n_ - rest);
+}
+
 void UpdatableCholesky::append(std::span<std::vector<double>> rows, double pivot_floor) {
     const Index count = static_cast<Index>(rows.size()), n = n_;
     reserve(n + count);
     const simd::Table& table = simd::best_table();
-    for (Index k = 0; k < n; ++k) {  // a column serves all of them while it is at hand
-        double* c = column(k);
+    for (Index k = 0; k < n; k += 4) {  // columns serve all of them while they are at hand
+        const Index width = std::min<Index>(4, n - k);
         for (Index j = 0; j < count; ++j) {
             double* h = rows[unsigned_index(j)].data();
-            const double x = h[k] / c[k];
-            table.axpy_f64(-x, c + k + 1, h + k + 1, n - k - 1);
-            c[n + j] = h[k] = x;
+            forward(k, width, h);
+            for (Index m = k; m < k + width; ++m) column(m)[n + j] = h[m];
         }
     }
     for (Index j = 0; j < count; ++j) {  // among themselves
@@ -114,12 +127,7 @@ void UpdatableCholesky::remove(Index m) {
 
 void UpdatableCholesky::solve(std::span<double> x) const {
     const simd::Table& table = simd::best_table();
-    for (Index k = 0; k < n_; ++k) {
-        const double* c = column(k);
-        double& xk = x[unsigned_index(k)];
-        xk /= c[k];
-        table.axpy_f64(-xk, c + k + 1, x.data() + k + 1, n_ - k - 1);
-    }
+    for (Index k = 0; k < n_; k += 4) forward(k, std::min<Index>(4, n_ - k), x.data());
     for (Index k = n_ - 1; k >= 0; --k) {
         const double* c = column(k);
         const double tail = table.dot(c + k + 1, x.data() + k + 1, n_ - k - 1);

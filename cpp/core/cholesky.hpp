@@ -40,6 +40,7 @@ class UpdatableCholesky {
     double* column(Index k) { return values_.data() + k * ld_; }
     const double* column(Index k) const { return values_.data() + k * ld_; }
     void reserve(Index rows);
+    void forward(Index begin, Index count, double* x) const;
     void factorize_panel(Index begin, Index end, double pivot_floor);
 
     Index n_ = 0;

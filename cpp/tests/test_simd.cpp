@@ -1,8 +1,10 @@
 // Every table this machine can run against the scalar one.
+#include <algorithm>
 #include <limits>
 
 #include "check.hpp"
 #include "problems.hpp"
+#include "rng.hpp"
 #include "simd/table.hpp"
 
 namespace multimargin {
@@ -341,6 +343,27 @@ TEST(simd_simplex_bounds) {
 }
 
 // Against the scalar twin and the plain sum, for either order of the left matrix; nothing beside the product changes.
+TEST(simd_subtract_columns) {
+    for_each_table([](const Table& table) {
+        for (const Index n : odd_lengths) {
+            Rng rng(static_cast<std::uint64_t>(n));
+            const auto draw = [&] { return static_cast<double>(rng.below(2000)) / 1000.0 - 1.0; };
+            AlignedVector<double> columns(unsigned_index(4 * (n + 3))), out(unsigned_index(n)), expected;
+            std::generate(columns.begin(), columns.end(), draw);
+            std::generate(out.begin(), out.end(), draw);
+            expected = out;
+            const double factors[4] = {0.5, -1.5, 0.0, 2.0};
+            table.subtract_columns(columns.data(), n + 3, factors, out.data(), n);
+            for (Index j = 0; j < n; ++j) {
+                for (Index k = 0; k < 4; ++k) {
+                    expected[unsigned_index(j)] -= factors[k] * columns[unsigned_index(k * (n + 3) + j)];
+                }
+                CHECK_CLOSE(out[unsigned_index(j)], expected[unsigned_index(j)], 1e-14);
+            }
+        }
+    });
+}
+
 TEST(simd_multiply) {
     Numbers numbers(11);
     for (const Index n_rows : {1, 2, 3, 5, 6, 7, 8, 13}) {

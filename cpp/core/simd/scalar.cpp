@@ -91,6 +91,12 @@ void subtract_product(const Product& p) {
     }
 }
 
+void subtract_columns(const double* columns, Size ld, const double* factors, double* out, Size n) {
+    for (Size j = 0; j < n; ++j) {
+        for (Size k = 0; k < 4; ++k) out[j] -= factors[k] * columns[k * ld + j];
+    }
+}
+
 void multiply(const Multiply& m) {
     for (Size r = 0; r < m.n_rows; ++r) {
         for (Size c = 0; c < m.n_columns; ++c) {
@@ -307,6 +313,7 @@ const Table& scalar_table() {
                              dot_f32,
                              rotate,
                              subtract_product,
+                             subtract_columns,
                              multiply,
                              gradient,
                              box_violation,

@@ -195,6 +195,8 @@ struct Table {
     // (x, y) <- (c x + s y, c y - s x)
     void (*rotate)(double c, double s, double* x, double* y, Size n);
     void (*subtract_product)(const Product&);
+    // out[j] -= sum over four columns, ld apart, of factors[k] * columns[k * ld + j]
+    void (*subtract_columns)(const double* columns, Size ld, const double* factors, double* out, Size n);
     void (*multiply)(const Multiply&);
     void (*gradient)(const GradientBlock&, double* out);
     double (*box_violation)(const BoxBlock&);  // the largest one, at least 0

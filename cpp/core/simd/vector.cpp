@@ -316,6 +316,7 @@ const Table& MM_CONCAT(MULTIMARGIN_SIMD_TARGET, _table)() {
                              dot_f32,
                              rotate,
                              subtract_product,
+                             subtract_columns,
                              multiply,
                              gradient,
                              box_violation,
