@@ -129,7 +129,7 @@ TEST(solve_options_change_nothing_in_the_optimum) {
 }
 
 TEST(solve_shrinks_on_either_level) {
-    Clouds clouds(400, 3, d, 2);
+    Clouds clouds(160, 3, d, 2);
     clouds.C.assign(clouds.C.size(), 30.0);  // so that shrinking happens
     const DenseSource source(clouds.view(), testing::rbf(0.8));
     for (const auto machine : machines) {
@@ -141,14 +141,14 @@ TEST(solve_shrinks_on_either_level) {
                 for (const bool examples : {false, true}) {
                     Options options;
                     options.solver = solver;
-                    options.tol = 1e-4;
+                    options.tol = 1e-3;
                     options.shrink_variables = variables;
                     options.shrink_examples = examples;
                     FullState state(problem);
                     const Report report = solve_with(problem, state, options);
                     check_converged(problem, state, report, options.tol);
                     if (reference == infinity) reference = report.dual;
-                    CHECK_CLOSE(report.dual, reference, 1e-4 * (1.0 + std::abs(reference)));
+                    CHECK_CLOSE(report.dual, reference, 1e-3 * (1.0 + std::abs(reference)));
                 }
             }
         }
