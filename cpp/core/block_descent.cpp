@@ -38,15 +38,7 @@ BlockDescent<T>::BlockDescent(const Problem& problem)
       target_(unsigned_index(width_)),
       deltas_(unsigned_index(machine_.n_columns())),
       columns_(deltas_.size()),
-      factors_(deltas_.size()) {
-    for (const auto& components : machine_.components) {
-        terms_.emplace_back();
-        for (const Component& c : components) {
-            terms_.back().private_square.push_back(c.private_square);
-            terms_.back().weight.push_back(c.weight);
-        }
-    }
-}
+      factors_(deltas_.size()) {}
 
 template <class T>
 void BlockDescent<T>::attach(Workspace& block, const T* kernel, Index ld) {
@@ -160,9 +152,10 @@ template <class T>
 double BlockDescent<T>::step(Index j) {
     const std::size_t y = unsigned_index(class_of_[unsigned_index(j)]);
     const std::size_t n = machine_.components[y].size();
+    const ExampleTerms& terms = machine_.terms_of(class_of_[unsigned_index(j)]);
     const ExampleProblem example{{gradient_.data(), n},
-                                 terms_[y].private_square,
-                                 terms_[y].weight,
+                                 terms.private_square,
+                                 terms.weight,
                                  machine_.sigma[y],
                                  block_->diagonal()[j],
                                  block_->cap()[j],

@@ -43,9 +43,6 @@ class BlockDescent {
         double gain = 0.0;
         bool moved = false;
     };
-    struct Terms {  // the components of one class, for the scalar code
-        std::vector<double> private_square, weight;
-    };
 
     Sweep sweep(double threshold, Index max_steps, Monitor& monitor);
     ScoreView<T> view() const;
@@ -76,7 +73,6 @@ class BlockDescent {
 
     const Problem& problem_;
     const Machine& machine_;
-    std::vector<Terms> terms_;
     Index width_;  // variables of an example, at most
     Workspace* block_ = nullptr;
     const T* kernel_ = nullptr;

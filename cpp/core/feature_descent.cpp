@@ -36,16 +36,8 @@ FeatureDescent::FeatureDescent(const Problem& problem, FullState& state, Monitor
       amounts_(checked_product(problem.size(), machine_.max_components())),
       gradient_(unsigned_index(machine_.max_components())),
       own_scores_(unsigned_index(machine_.n_classes)),
-      before_(own_scores_.size()),
-      after_(own_scores_.size()) {
-    for (const auto& components : machine_.components) {
-        private_square_.emplace_back();
-        weight_.emplace_back();
-        for (const Component& c : components) {
-            private_square_.back().push_back(c.private_square);
-            weight_.back().push_back(c.weight);
-        }
-    }
+      before_(unsigned_index(machine_.n_columns())),
+      after_(before_.size()) {
     gather();
 }
 
@@ -72,7 +64,7 @@ Outcome FeatureDescent::run(double target, Index max_iterations) {
         if (!(tally_.dual > best_dual)) {  // what G G' leaves out matters too much
             state_ = std::move(best);
             gather();
-            note(summarize(problem_, state_));
+            tally_.note(summarize(problem_, state_));
             return Outcome::stuck;
         }
         best = state_;
@@ -107,27 +99,20 @@ bool FeatureDescent::prepare() {
     return true;
 }
 
-// beta_i = Pi nu' a_i
+// beta_i = Pi nu' a_i, and its mean behind it where that is taken off.
 void FeatureDescent::coefficients_of(Index e, std::vector<double>& beta) const {
     const auto& components = machine_.of(problem_.class_of(e));
     const double* a = amounts_of(e);
-    double total = 0.0;
     std::fill(beta.begin(), beta.end(), 0.0);
-    for (std::size_t p = 0; p < components.size(); ++p) {
-        const Component& c = components[p];
-        beta[unsigned_index(c.class1)] += a[p] * c.value1;
-        if (c.class2 >= 0) beta[unsigned_index(c.class2)] += a[p] * c.value2;
-        total += a[p] * c.row_sum();
-    }
+    for (std::size_t p = 0; p < components.size(); ++p) machine_.add_to_columns(components[p], a[p], beta.data());
     if (!machine_.sum_to_zero) return;
-    const double mean = total / static_cast<double>(machine_.n_classes);
-    for (double& value : beta) value -= mean;
+    for (Index c = 0; c < machine_.n_classes; ++c) beta[unsigned_index(c)] -= beta.back();
 }
 
 // Of beta, against what it was in before_.
 void FeatureDescent::change_of(Index e, float* change) {
     coefficients_of(e, after_);
-    for (std::size_t c = 0; c < after_.size(); ++c) change[c] = static_cast<float>(after_[c] - before_[c]);
+    for (std::size_t c = 0; c < own_scores_.size(); ++c) change[c] = static_cast<float>(after_[c] - before_[c]);
 }
 
 // W += G' changes
@@ -136,20 +121,13 @@ void FeatureDescent::add_to_weights(const float* rows, const float* changes, Ind
     simd::best_table().multiply({rows, 1, r, changes, width_, weights_.data(), width_, r, width_, count});
 }
 
-void FeatureDescent::note(const Summary& summary) {
-    tally_.violation = summary.violation;
-    tally_.dual = summary.dual;
-    tally_.primal = summary.primal;
-    tally_.n_support = summary.n_support;
-}
-
 bool FeatureDescent::look() {
     {
         const PhaseTimer timer(tally_.phases.check);
         if (!state_.columns_current && !refresh_columns(problem_, state_, team_, &monitor_)) return false;
     }
     const PhaseTimer timer(tally_.phases.inner);
-    note(summarize(problem_, state_));
+    tally_.note(summarize(problem_, state_));
     tally_.record([this] { return census_of(problem_, state_); });
     largest_ = tally_.violation;
     std::fill(weights_.begin(), weights_.end(), 0.0F);
@@ -183,7 +161,7 @@ double FeatureDescent::potential() {
         coefficients_of(e, after_);
         const double own = static_cast<double>(kernel_.rest[unsigned_index(e)]);
         const float* base = base_.data() + e * machine_.n_classes;
-        for (std::size_t c = 0; c < after_.size(); ++c) {
+        for (std::size_t c = 0; c < own_scores_.size(); ++c) {
             value -= (static_cast<double>(base[c]) + 0.5 * own * after_[c]) * after_[c];
         }
     }
@@ -270,8 +248,9 @@ double FeatureDescent::step_example(Index e, const float* scores, float* change)
     }
     const double violation = example_violation(machine_.bound, {gradient_.data(), n}, {a, n}, problem_.cap(e));
     if (violation < visit_share * largest_) return violation;
-    const ExampleProblem example{{gradient_.data(), n}, private_square_[y], weight_[y],       machine_.sigma[y],
-                                 problem_.diagonal(e),  problem_.cap(e),    problem_.ridge(e)};
+    const ExampleTerms& terms = machine_.terms_of(problem_.class_of(e));
+    const ExampleProblem example{{gradient_.data(), n}, terms.private_square, terms.weight,     machine_.sigma[y],
+                                 problem_.diagonal(e),  problem_.cap(e),      problem_.ridge(e)};
     simplex ? solve_simplex_example(example, {a, n}, scratch_) : solve_box_example(example, {a, n}, scratch_);
     change_of(e, change);
     return violation;

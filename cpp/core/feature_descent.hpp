@@ -37,7 +37,6 @@ class FeatureDescent {
     bool prepare();
     // The exact look: scores in float64, from which W starts anew.
     bool look();
-    void note(const Summary& summary);
     // Sweeps from one look to the next; false when the monitor stopped it.
     bool run_phase(double target);
     void sweep();
@@ -64,11 +63,10 @@ class FeatureDescent {
     ThreadTeam& team_;
     Index width_;  // classes, filled up
     LowRankKernel kernel_;
-    AlignedVector<float> weights_;           // W, one row per column of G
-    AlignedVector<float> base_;              // scores at the look without R's diagonal: one row per example
-    std::vector<double> amounts_, earlier_;  // a, and a one sweep before
-    std::vector<std::vector<double>> private_square_, weight_;    // by class, by component
-    AlignedVector<float> rows_, scores_, changes_;                // of a group of examples
+    AlignedVector<float> weights_;                  // W, one row per column of G
+    AlignedVector<float> base_;                     // scores at the look without R's diagonal: one row per example
+    std::vector<double> amounts_, earlier_;         // a, and a one sweep before
+    AlignedVector<float> rows_, scores_, changes_;  // of a group of examples
     std::vector<double> gradient_, own_scores_, before_, after_;  // of one example; beta before and after its step
     ExampleScratch scratch_;
     double largest_ = infinity;  // violation met in the last sweep

@@ -34,7 +34,14 @@ void Machine::complete() {
         }
     }
     most_components_ = 0;
-    for (const auto& list : components) most_components_ = std::max(most_components_, static_cast<Index>(list.size()));
+    terms_.assign(components.size(), {});
+    for (std::size_t y = 0; y < components.size(); ++y) {
+        most_components_ = std::max(most_components_, static_cast<Index>(components[y].size()));
+        for (const Component& p : components[y]) {
+            terms_[y].private_square.push_back(p.private_square);
+            terms_[y].weight.push_back(p.weight);
+        }
+    }
 }
 
 }  // namespace multimargin

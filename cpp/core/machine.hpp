@@ -25,6 +25,11 @@ struct Component {
     }
 };
 
+// M of one class's components as arrays, for the problem of one example.
+struct ExampleTerms {
+    std::vector<double> private_square, weight;
+};
+
 struct Machine {
     Index n_classes = 0;
     Bound bound = Bound::box;
@@ -34,6 +39,7 @@ struct Machine {
     std::vector<double> sigma;                       // by class
 
     const std::vector<Component>& of(Index y) const { return components[unsigned_index(y)]; }
+    const ExampleTerms& terms_of(Index y) const { return terms_[unsigned_index(y)]; }
     Index max_components() const { return most_components_; }
 
     // nu_p Pi nu_q', the class coupling of two components of any classes.
@@ -49,6 +55,7 @@ struct Machine {
     void complete();
 
     Index most_components_ = 0;
+    std::vector<ExampleTerms> terms_ = {};  // by class
 };
 
 }  // namespace multimargin

@@ -99,10 +99,7 @@ class Solve {
     }
 
     void note(const Summary& summary) {
-        tally_.violation = summary.violation;
-        tally_.dual = summary.dual;
-        tally_.primal = summary.primal;
-        tally_.n_support = summary.n_support;
+        tally_.note(summary);
         keep_time_for_last_look();
     }
 

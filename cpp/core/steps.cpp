@@ -13,16 +13,7 @@ Steps<T>::Steps(const Problem& problem)
       machine_(problem.machine()),
       gradient_(unsigned_index(machine_.max_components())),
       target_(unsigned_index(machine_.max_components())),
-      column_deltas_(unsigned_index(machine_.n_columns())) {
-    for (Index y = 0; y < machine_.n_classes; ++y) {
-        private_square_.emplace_back();
-        weight_.emplace_back();
-        for (const Component& c : machine_.of(y)) {
-            private_square_.back().push_back(c.private_square);
-            weight_.back().push_back(c.weight);
-        }
-    }
-}
+      column_deltas_(unsigned_index(machine_.n_columns())) {}
 
 template <class T>
 void Steps<T>::attach(Workspace& workspace, RowProvider<T>& rows) {
@@ -167,8 +158,8 @@ StepResult Steps<T>::whole_example(Index position) {
     workspace_->gradient_at(position, gradient_);
     for (std::size_t p = 0; p < n; ++p) target_[p] = workspace_->amounts(static_cast<Index>(p))[position];
     const ExampleProblem example{{gradient_.data(), n},
-                                 private_square_[unsigned_index(y)],
-                                 weight_[unsigned_index(y)],
+                                 machine_.terms_of(y).private_square,
+                                 machine_.terms_of(y).weight,
                                  machine_.sigma[unsigned_index(y)],
                                  workspace_->diagonal()[position],
                                  workspace_->cap()[position],

@@ -61,7 +61,6 @@ class Steps {
     BoundedProblem few_;
     BoundedNewton newton_;
     std::vector<double> gradient_, target_, column_deltas_;
-    std::vector<std::vector<double>> private_square_, weight_;  // by class, for the example problem
 };
 
 }  // namespace multimargin

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "phases.hpp"
+#include "problem.hpp"
 #include "trace.hpp"
 #include "types.hpp"
 
@@ -19,6 +20,14 @@ struct Tally {
     CacheCounters cache;
     Phases phases;
     Trace trace;
+
+    // What an exact look found.
+    void note(const Summary& summary) {
+        violation = summary.violation;
+        dual = summary.dual;
+        primal = summary.primal;
+        n_support = summary.n_support;
+    }
 
     // Offers this moment to the trace; take_census() is called only if it is kept.
     template <class TakeCensus>
