@@ -15,6 +15,7 @@ constexpr double visit_share = 0.7;
 // A pattern move after every so many steps, as a share of the block (1/4).
 constexpr Index patterns_per_example = 4;
 constexpr Index steps_between_polls = 64;
+constexpr Index most_postponed = 8;  // steps: each makes loading an example dearer, and the scores are passed once
 
 void add_row(const simd::RowUpdate<float>& update) { simd::best_table().add_row_f32(update); }
 void add_row(const simd::RowUpdate<double>& update) { simd::best_table().add_row_f64(update); }
@@ -38,7 +39,9 @@ BlockDescent<T>::BlockDescent(const Problem& problem)
       target_(unsigned_index(width_)),
       deltas_(unsigned_index(machine_.n_columns())),
       columns_(deltas_.size()),
-      factors_(deltas_.size()) {}
+      factors_(deltas_.size()),
+      postpones_(std::is_same_v<T, float> && machine_.sum_to_zero),
+      postponed_deltas_(unsigned_index(most_postponed) * deltas_.size()) {}
 
 template <class T>
 void BlockDescent<T>::attach(Workspace& block, const T* kernel, Index ld) {
@@ -53,6 +56,7 @@ void BlockDescent<T>::attach(Workspace& block, const T* kernel, Index ld) {
     if (width != ld_) scan_.emplace(machine_, width);
     ld_ = width;
     scores_.assign(unsigned_index(machine_.n_columns() * ld_), T(0));
+    if (postpones_) postponed_rows_.assign(unsigned_index(most_postponed * ld_), T(0));
     levels_.assign(unsigned_index(width_ * ld_), T(0));
     for (AlignedVector<T>* values : {&cap_, &sum_, &ridge_, &violations_}) values->assign(unsigned_index(ld_), T(0));
     amounts_.assign(unsigned_index(n_ * width_), 0.0);
@@ -114,6 +118,7 @@ double BlockDescent<T>::scan() {
 template <class T>
 double BlockDescent<T>::load_example(Index j) {
     const Index y = class_of_[unsigned_index(j)];
+    catch_up(j);
     const simd::ScanGroup<T> one = scan_->group(view(), y, j, j + 1, nullptr);
     const std::size_t n = unsigned_index(one.n_terms);
     const double* a = amounts_of(j);
@@ -195,7 +200,7 @@ double BlockDescent<T>::take(Index j, const ExampleProblem& example, double leng
     }
     if (!moved) return -1.0;
     set_levels(j);
-    add_to_scores(j, scores_);
+    postpones_ ? postpone(j) : add_to_scores(j, scores_);
     const double ridge_part = example.ridge * (machine_.bound == Bound::simplex ? sum * sum : ridge_square);
     const double curvature = example.diagonal * (square + example.sigma * shared * shared) + ridge_part;
     return std::max(0.0, linear - 0.5 * curvature);  // at the optimum it may round below zero
@@ -213,6 +218,37 @@ void BlockDescent<T>::add_to_scores(Index j, AlignedVector<T>& scores) {
                                round_up(n_, simd::overrun)});
 }
 
+// Where a step moves all columns, adding its row is one pass over all scores: steps share it. Keeps a copy of the row.
+template <class T>
+void BlockDescent<T>::postpone(Index j) {
+    const Index k = n_postponed_++;
+    std::copy_n(kernel_ + j * kernel_ld_, n_, postponed_rows_.data() + k * ld_);
+    T* factors = postponed_deltas_.data() + k * machine_.n_columns();
+    for (std::size_t c = 0; c < deltas_.size(); ++c) factors[c] = static_cast<T>(deltas_[c]);
+    if (n_postponed_ == most_postponed) flush();
+}
+
+// The scores of one example get what was postponed; the rows have nothing left for it then.
+template <class T>
+void BlockDescent<T>::catch_up(Index j) {
+    for (Index k = 0; k < n_postponed_; ++k) {
+        T& value = postponed_rows_[unsigned_index(k * ld_ + j)];
+        const T* factors = postponed_deltas_.data() + k * machine_.n_columns();
+        for (Index c = 0; c < machine_.n_columns(); ++c) scores_[unsigned_index(c * ld_ + j)] += value * factors[c];
+        value = T(0);
+    }
+}
+
+template <class T>
+void BlockDescent<T>::flush() {
+    if constexpr (std::is_same_v<T, float>) {
+        const Index width = machine_.n_columns();
+        simd::best_table().multiply({postponed_deltas_.data(), 1, width, postponed_rows_.data(), ld_, scores_.data(),
+                                     ld_, width, round_up(n_, simd::overrun), n_postponed_});
+    }
+    n_postponed_ = 0;
+}
+
 template <class T>
 typename BlockDescent<T>::Sweep BlockDescent<T>::sweep(double threshold, Index max_steps, Monitor& monitor) {
     Sweep result;
@@ -221,12 +257,13 @@ typename BlockDescent<T>::Sweep BlockDescent<T>::sweep(double threshold, Index m
     for (Index visit = 0; visit < n_visits; ++visit) {
         const Index j = visits_[unsigned_index(visit)];
         if (load_example(j) < threshold) continue;
-        if (result.steps >= max_steps || (result.steps % steps_between_polls == 0 && monitor.poll())) return result;
+        if (result.steps >= max_steps || (result.steps % steps_between_polls == 0 && monitor.poll())) break;
         const double gain = step(j);
         ++result.steps;
         result.moved = result.moved || gain >= 0.0;
         result.gain += std::max(gain, 0.0);
     }
+    flush();
     return result;
 }
 

@@ -53,6 +53,10 @@ class BlockDescent {
     // Adds the row of example j to the score columns, times deltas_.
     void add_to_scores(Index j, AlignedVector<T>& scores);
 
+    void postpone(Index j);
+    void catch_up(Index j);
+    void flush();
+
     // A point on the way, for pattern moves.
     struct Point {
         std::vector<double> amounts;
@@ -83,6 +87,9 @@ class BlockDescent {
     std::vector<double> gradient_, target_, deltas_;
     std::vector<int> columns_, visits_;
     std::vector<T> factors_;
+    bool postpones_;
+    Index n_postponed_ = 0;  // steps whose rows the scores have yet to get
+    AlignedVector<T> postponed_rows_, postponed_deltas_;
     ExampleScratch scratch_;
     Point before_, last_;               // the points before the last two stretches of steps
     Index since_ = 0;                   // steps of this stretch

@@ -16,7 +16,7 @@ double at_linear_optimum(double a, double g, double cap) { return g > 0.0 ? cap 
 class BoxFamily {
   public:
     BoxFamily(const ExampleProblem& problem, std::span<const double> a, double k, ExampleScratch& scratch)
-        : weight_(problem.weight), cap_(problem.cap), free_(scratch.start), pull_(scratch.sorted) {
+        : weight_(problem.weight), cap_(problem.cap), free_(scratch.start), pull_(scratch.pull) {
         free_.resize(a.size());
         pull_.resize(a.size());
         double square = -1.0, inverse = 0.0;

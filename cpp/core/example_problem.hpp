@@ -29,7 +29,7 @@ struct ExampleProblem {
 
 // Memory that is reused from one example to the next.
 struct ExampleScratch {
-    std::vector<double> start, breakpoints, sorted;
+    std::vector<double> start, breakpoints, pull, entries;
 };
 
 void solve_box_example(const ExampleProblem& problem, std::span<double> a, ExampleScratch& scratch);

@@ -15,6 +15,27 @@ bool all_equal(std::span<const double> values) {
     return std::all_of(values.begin(), values.end(), [&](double v) { return v == values[0]; });
 }
 
+// The phi for which the entries above it are those it was computed from: Newton's method on a function that is
+// piecewise linear and convex or concave, so that from the second point on the entries only join or only leave.
+template <class Root>
+double root_above(std::span<const double> entries, Root root) {
+    double total = sum_of(entries), phi = 0.0;
+    std::size_t count = entries.size(), before = count + 1;
+    // An entry that equals phi may join and leave by rounding, for ever.
+    for (std::size_t pass = 0; count != before && pass <= entries.size() + 1; ++pass) {
+        phi = root(total, static_cast<double>(count));
+        before = count;
+        total = 0.0;
+        count = 0;
+        for (const double value : entries) {
+            if (!(value > phi)) continue;
+            total += value;
+            ++count;
+        }
+    }
+    return phi;
+}
+
 // Equal weights: a_p = max(0, z_p - phi) with one scalar phi (HL02 (18) for cs). With E = k D the
 // stationarity conditions are  E (a_p - start_p) = g_p - (k sigma w^2 + ridge) (sum a - sum start) - theta.
 // z_p = a_p + g_p/E is measured from its largest value: with a tiny curvature z is huge, and only its
@@ -29,25 +50,21 @@ void project(const ExampleProblem& problem, std::span<double> a, ExampleScratch&
     for (std::size_t p = 1; p < a.size(); ++p) top = z(p) > z(top) ? p : top;
     const double a_top = a[top], g_top = problem.gradient[top], z_top = z(top);
     for (std::size_t p = 0; p < a.size(); ++p) a[p] = (a[p] - a_top) + (problem.gradient[p] - g_top) / curvature;
-    scratch.sorted.assign(a.begin(), a.end());
-    std::sort(scratch.sorted.begin(), scratch.sorted.end(), std::greater<>());
-    // With the largest m entries positive: phi + z_top = shared (total - m phi - start_sum), or sum = cap.
-    double free_phi = -shared * start_sum - z_top, capped_phi = 0.0, total = 0.0;
-    bool capped_found = false;
-    for (std::size_t m = 0; m < a.size(); ++m) {
-        const double value = scratch.sorted[m];
-        const double count = static_cast<double>(m + 1);
-        if (value > free_phi) free_phi = (shared * (total + value - start_sum) - z_top) / (1.0 + shared * count);
-        const double phi = (total + value - problem.cap) / count;
-        if (problem.cap < infinity && value > phi) {
-            capped_phi = phi;
-            capped_found = true;
-        }
-        total += value;
+    // No entry that is cap below the largest one can stay: the largest alone would fill the simplex.
+    auto& entries = scratch.entries;
+    entries.clear();
+    for (const double value : a) {
+        if (value > -problem.cap) entries.push_back(value);
     }
-    double free_sum = 0.0;
-    for (const double value : scratch.sorted) free_sum += std::max(0.0, value - free_phi);
-    const double phi = capped_found && free_sum > problem.cap ? capped_phi : free_phi;
+    // With m positive entries: phi + z_top = shared (their total - m phi - start_sum), or their sum is cap.
+    double phi = root_above(entries, [&](double total, double count) {
+        return (shared * (total - start_sum) - z_top) / (1.0 + shared * count);
+    });
+    double sum = 0.0;
+    for (const double value : entries) sum += std::max(0.0, value - phi);
+    if (sum > problem.cap) {
+        phi = root_above(entries, [&](double total, double count) { return (total - problem.cap) / count; });
+    }
     for (double& value : a) value = std::max(0.0, value - phi);
 }
 

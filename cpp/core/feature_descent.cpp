@@ -104,7 +104,9 @@ void FeatureDescent::coefficients_of(Index e, std::vector<double>& beta) const {
     const auto& components = machine_.of(problem_.class_of(e));
     const double* a = amounts_of(e);
     std::fill(beta.begin(), beta.end(), 0.0);
-    for (std::size_t p = 0; p < components.size(); ++p) machine_.add_to_columns(components[p], a[p], beta.data());
+    for (std::size_t p = 0; p < components.size(); ++p) {
+        if (a[p] != 0.0) machine_.add_to_columns(components[p], a[p], beta.data());
+    }
     if (!machine_.sum_to_zero) return;
     for (Index c = 0; c < machine_.n_classes; ++c) beta[unsigned_index(c)] -= beta.back();
 }

@@ -12,12 +12,6 @@ double Machine::coupling(const Component& p, const Component& q) const {
     return dot;
 }
 
-void Machine::add_to_columns(const Component& p, double delta, double* columns) const {
-    columns[p.class1] += delta * p.value1;
-    if (p.class2 >= 0) columns[p.class2] += delta * p.value2;
-    if (sum_to_zero) columns[n_classes] += delta * p.row_sum() / static_cast<double>(n_classes);
-}
-
 void Machine::complete() {
     const bool sizes = n_classes >= 1 && static_cast<Index>(components.size()) == n_classes &&
                        static_cast<Index>(sigma.size()) == n_classes;

@@ -15,6 +15,7 @@ namespace {
 constexpr Index default_block = 512;
 constexpr Index large_block = 1024;      // for machines in which all components of an example are free together
 constexpr Index whole_block = 2560;      // of the active set
+constexpr double carried_share = 0.35;   // of a block, at most: free examples of the one before
 constexpr double round_share = 0.1;      // a round leaves this share of the violation it began with
 constexpr double block_share = 0.3;      // so does a block of steps on examples ...
 constexpr double exact_share = 0.1;      // ... and of the active set, which is exact anyway
@@ -226,12 +227,12 @@ Outcome TwoLevel<T>::run_blocks(double target, Index max_iterations) {
     }
 }
 
-// Half of the block: the free examples of the last one, the worst first. The rest: the worst of all.
+// First free examples of the last block, the worst of them; then the worst of all.
 template <class T>
 std::vector<Index> TwoLevel<T>::choose_block() {
     std::vector<Index> chosen;
     if (one_block_) return members();
-    take_worst(round_->previous, unsigned_index(block_size_ / 2), chosen);
+    take_worst(round_->previous, static_cast<std::size_t>(carried_share * static_cast<double>(block_size_)), chosen);
     const std::size_t room = unsigned_index(block_size_) - chosen.size();
     round_->taken.assign(unsigned_index(round_->workspace.size()), 0);
     for (const Index j : chosen) round_->taken[unsigned_index(j)] = 1;
