@@ -67,6 +67,7 @@ LAYERS = (
     "calibrated_fitting",
     "estimators",
     "pair_verification",
+    "linear",
     "verification",
     "bridges",
     "convergence",

@@ -5,6 +5,7 @@ from multimargin.bridges import from_sklearn, to_sklearn
 from multimargin.certificate import Certificate
 from multimargin.convergence import ConvergenceDisplay
 from multimargin.estimators import SVC
+from multimargin.linear.estimator import LinearSVC
 from multimargin.machines import MACHINES, Bound, ComponentTable, Machine
 from multimargin.solver import Progress
 from multimargin.trace import Trace
@@ -17,6 +18,7 @@ __all__ = [
     "Certificate",
     "ComponentTable",
     "ConvergenceDisplay",
+    "LinearSVC",
     "Machine",
     "Progress",
     "Trace",

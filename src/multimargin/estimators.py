@@ -241,7 +241,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
                 FutureWarning,
                 stacklevel=3,
             )
-        with _old_state_unless_done(self):
+        with old_state_unless_done(self):
             check_control(params)
             if self._precomputed:
                 refuse_sparse_gram(X)
@@ -252,7 +252,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
             )
             data, recipe = prepare(params, data)
             task = FitTask(self, checked_X, labels)
-            fitted = run_calibrated_fit(params, data, recipe, self._start(data, recipe), task)
+            fitted = run_calibrated_fit(params, data, recipe, start_of(self, data, recipe), task)
             attributes = fitted.attributes
         self.__dict__.pop("trace_", None)  # of an earlier fit
         # One call, so that a signal finds the old state or the new one.
@@ -271,24 +271,6 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def _start(self, data: TrainingSet, recipe: Recipe) -> Any:
-        """The state of the last fit, for warm_start."""
-        kept = getattr(self, "_state", None) if self.warm_start else None
-        if kept is None:
-            return None
-        state, classes = kept
-        if not np.array_equal(classes, data.classes):
-            raise ValueError(
-                f"warm_start=True, but y has the classes {data.classes.tolist()} and the last fit had "
-                f"{classes.tolist()}; fit with warm_start=False."
-            )
-        if isinstance(state, PairState) != bool(recipe.scheme):
-            raise ValueError(
-                f"warm_start=True with multi_class={self.multi_class!r}, but the last fit's machine "
-                f"{'was not' if recipe.scheme else 'was'} made of pairs of classes; fit with warm_start=False."
-            )
-        return state
 
     def _points(self, X: ArrayLike) -> Any:
         """Points to score, checked; precomputed kernel values may lack the columns that are not read."""
@@ -375,7 +357,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
 
 
 @contextmanager
-def _old_state_unless_done(estimator: Any) -> Iterator[None]:
+def old_state_unless_done(estimator: Any) -> Iterator[None]:
     """Undo what validation sets, when a fit fails: the old fitted state stays as it was."""
     names = ("n_features_in_", "feature_names_in_")
     before = {name: estimator.__dict__[name] for name in names if name in estimator.__dict__}
@@ -386,3 +368,22 @@ def _old_state_unless_done(estimator: Any) -> Iterator[None]:
             estimator.__dict__.pop(name, None)
         estimator.__dict__.update(before)
         raise
+
+
+def start_of(estimator: Any, data: TrainingSet, recipe: Recipe) -> Any:
+    """Return the state of the estimator's last fit, for warm_start; refuse one of other classes or another machine."""
+    kept = getattr(estimator, "_state", None) if estimator.warm_start else None
+    if kept is None:
+        return None
+    state, classes = kept
+    if not np.array_equal(classes, data.classes):
+        raise ValueError(
+            f"warm_start=True, but y has the classes {data.classes.tolist()} and the last fit had "
+            f"{classes.tolist()}; fit with warm_start=False."
+        )
+    if isinstance(state, PairState) != bool(recipe.scheme):
+        raise ValueError(
+            f"warm_start=True with multi_class={estimator.multi_class!r}, but the last fit's machine "
+            f"{'was not' if recipe.scheme else 'was'} made of pairs of classes; fit with warm_start=False."
+        )
+    return state

@@ -39,22 +39,28 @@ def _pair_numbers(fit: PairFit, model: PairModel, index: int, problem: BinaryPro
     positions, beta = model.pair_beta(index)
     by_row = np.zeros(fit.data.X.shape[0])
     by_row[model.support[positions]] = beta
-    y = signs(problem)
-    amounts, snapped = y * by_row[problem.rows], y * by_row[problem.rows]
-    if fit.recipe.loss is Loss.HINGE:
-        finite = np.where(np.isfinite(problem.C), problem.C, 0.0)
-        snapped = np.where(np.abs(snapped) <= BOUND_TOLERANCE * finite, 0.0, snapped)
-        snapped = np.where(np.abs(problem.C - snapped) <= BOUND_TOLERANCE * finite, problem.C, snapped)
-    scores = np.zeros(len(y))
+    scores = np.zeros(len(problem.rows))
     used = positions[beta != 0]
     if len(used):
         points = fit.data.kernel_data[problem.rows]
         weights = np.ascontiguousarray(beta[beta != 0, None])
         scores = fit.store.scores(model.support[used], weights, points, n_threads())[:, 0]
-    intercept = float(model.intercept[index])
-    numbers = evaluate_binary(problem, snapped, scores, intercept, fit.recipe.loss, fit.recipe.bias)
-    violation = max(numbers.violation, _violation_at(problem, snapped, scores, intercept, fit.recipe))
-    if not _is_feasible(problem, amounts, fit.recipe, intercept):
+    return judge_pair(problem, by_row[problem.rows], scores, float(model.intercept[index]), fit.recipe)
+
+
+def judge_pair(
+    problem: BinaryProblem, beta: FloatArray, scores: FloatArray, intercept: float, recipe: Recipe
+) -> Objectives:
+    """Return objectives and violation of a pair's coefficients, given its scores without an exact bias."""
+    amounts = signs(problem) * beta
+    snapped = amounts
+    if recipe.loss is Loss.HINGE:
+        finite = np.where(np.isfinite(problem.C), problem.C, 0.0)
+        snapped = np.where(np.abs(snapped) <= BOUND_TOLERANCE * finite, 0.0, snapped)
+        snapped = np.where(np.abs(problem.C - snapped) <= BOUND_TOLERANCE * finite, problem.C, snapped)
+    numbers = evaluate_binary(problem, snapped, scores, intercept, recipe.loss, recipe.bias)
+    violation = max(numbers.violation, _violation_at(problem, snapped, scores, intercept, recipe))
+    if not _is_feasible(problem, amounts, recipe, intercept):
         violation = np.inf  # gradients say nothing about a point outside the bounds
     return replace(numbers, violation=violation)
 
@@ -77,5 +83,6 @@ def _is_feasible(problem: BinaryProblem, amounts: FloatArray, recipe: Recipe, in
     scale = float(np.abs(amounts).sum())
     if recipe.bias is Bias.EXACT:
         return within and abs(total) <= SUMS_TOLERANCE * scale
-    wanted = total if recipe.bias is Bias.REGULARIZED else 0.0  # HL02 (10)
+    offset = recipe.kernel.offset + (1.0 if recipe.bias is Bias.REGULARIZED else 0.0)  # HL02 (10)
+    wanted = offset * total
     return within and abs(intercept - wanted) <= SUMS_TOLERANCE * scale

@@ -10,12 +10,17 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linprog
 
-from multimargin.coupling import margins
+from multimargin.balance import is_balanced
+from multimargin.coupling import coefficients, margins
 from multimargin.machines import Bound, FloatArray
-from multimargin.problem import DualProblem, Loss
+from multimargin.problem import Bias, DualProblem, Loss
 
 # A variable within this share of C_i of a bound counts as at it.
 BOUND_TOLERANCE = 1e-12
+# What rounding may leave between the coefficients and feasible dual variables, as a share of C_i or of sum_p a_ip.
+FEASIBILITY_TOLERANCE = 1e-10
+# What it may leave of sum_i beta_ic, which an exact bias makes zero, as a share of sum_i |beta_ic|.
+SUMS_TOLERANCE = 1e-9
 
 
 def recover_amounts(problem: DualProblem, beta: FloatArray, scores: FloatArray | None = None) -> FloatArray:
@@ -184,3 +189,15 @@ def _snap(problem: DualProblem, amounts: FloatArray) -> FloatArray:
     if problem.machine.bound is Bound.BOX:
         snapped = np.where(np.abs(snapped - cap) <= rounding, cap, snapped)
     return snapped
+
+
+def is_feasible(problem: DualProblem, amounts: FloatArray, beta: FloatArray) -> bool:
+    """Return whether the dual variables give these coefficients and keep within their bounds."""
+    C = np.where(np.isfinite(problem.data.C), problem.data.C, 0.0)
+    allowed = FEASIBILITY_TOLERANCE * (C + np.abs(amounts).sum(axis=1))[:, None]
+    used = amounts.sum(axis=1, keepdims=True) if problem.machine.bound is Bound.SIMPLEX else amounts
+    if problem.bias is Bias.EXACT and not is_balanced(beta, SUMS_TOLERANCE):
+        return False
+    within = (amounts >= -allowed).all() and (used <= problem.cap[:, None] + allowed).all()
+    again = coefficients(problem.machine, amounts, problem.data.y, problem.n_classes)
+    return bool(within and (np.abs(again - beta) <= allowed).all())

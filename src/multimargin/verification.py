@@ -9,18 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from multimargin.balance import is_balanced
 from multimargin.certificate import Certificate, assemble, evaluate
-from multimargin.coupling import coefficients
 from multimargin.fitting import Recipe
 from multimargin.given_kernels import settle
-from multimargin.machines import Bound, FloatArray
+from multimargin.linear.model import LinearModel
+from multimargin.linear.verification import verify_linear
 from multimargin.matrices import same_values
 from multimargin.model import KernelModel
 from multimargin.pair_model import PairModel
 from multimargin.pair_verification import verify_pairs
 from multimargin.problem import Bias, DualProblem
-from multimargin.recovery import recover_amounts
+from multimargin.recovery import is_feasible, recover_amounts
 from multimargin.resources import n_threads
 from multimargin.training_set import TrainingSet
 
@@ -30,7 +29,7 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
 
     Parameters
     ----------
-    model : SVC
+    model : SVC or LinearSVC
         A fitted estimator.
     X : array-like or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
@@ -45,12 +44,14 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     """
     check_is_fitted(model)
     recipe: Recipe = model._recipe
-    expansion: KernelModel | PairModel = model._model
     checked_X, labels = validate_data(
         model, X, y, dtype=[np.float64, np.float32], order="C", accept_sparse="csr", reset=False
     )
     data = TrainingSet.from_arrays(checked_X, labels, C=recipe.C, sample_weight=sample_weight)
     data = _with_class_weights(model, data)
+    if isinstance(model._model, LinearModel):
+        return verify_linear(model, data)
+    expansion: KernelModel | PairModel = model._model
     _check_support(model, expansion, data)
     data, kernel = settle(data, recipe.kernel, model.cache_size)
     recipe = replace(recipe, kernel=kernel)  # a matrix that the caller computed is tested again
@@ -66,7 +67,7 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     bias = expansion.intercept if recipe.bias is Bias.EXACT else np.zeros(problem.n_classes)
     amounts = recover_amounts(problem, beta[data.rows], scores + bias)
     numbers = evaluate(problem, amounts, scores, bias)
-    if not _is_feasible(problem, amounts, beta[data.rows]):
+    if not is_feasible(problem, amounts, beta[data.rows]):
         numbers = replace(numbers, violation=np.inf)  # gradients say nothing about a point outside the bounds
     return assemble(
         problem.kernel,
@@ -75,24 +76,6 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
         tol=recipe.tol,
         solver=("verify", "recomputed from the data"),
     )
-
-
-# What rounding may leave between the coefficients and feasible dual variables, as a share of C_i or of sum_p a_ip.
-FEASIBILITY_TOLERANCE = 1e-10
-# What it may leave of sum_i beta_ic, which an exact bias makes zero, as a share of sum_i |beta_ic|.
-SUMS_TOLERANCE = 1e-9
-
-
-def _is_feasible(problem: DualProblem, amounts: FloatArray, beta: FloatArray) -> bool:
-    """Whether the dual variables give these coefficients and keep within their bounds."""
-    C = np.where(np.isfinite(problem.data.C), problem.data.C, 0.0)
-    allowed = FEASIBILITY_TOLERANCE * (C + np.abs(amounts).sum(axis=1))[:, None]
-    used = amounts.sum(axis=1, keepdims=True) if problem.machine.bound is Bound.SIMPLEX else amounts
-    if problem.bias is Bias.EXACT and not is_balanced(beta, SUMS_TOLERANCE):
-        return False
-    within = (amounts >= -allowed).all() and (used <= problem.cap[:, None] + allowed).all()
-    again = coefficients(problem.machine, amounts, problem.data.y, problem.n_classes)
-    return bool(within and (np.abs(again - beta) <= allowed).all())
 
 
 def _with_class_weights(model: Any, data: TrainingSet) -> TrainingSet:

@@ -1,0 +1,1 @@
+"""Linear machines: by their weights, not by kernel rows."""

@@ -1,0 +1,267 @@
+"""One fit of a linear machine: from checked parameters and data to weights, a certificate and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from multimargin import _validation as check
+from multimargin.binary import evaluate_binary, signs
+from multimargin.certificate import Certificate, assemble, certify, worst_of
+from multimargin.coupling import coefficients
+from multimargin.fitting import (
+    SMALL_PROBLEM,
+    SMALL_PROBLEM_TOL,
+    Fitted,
+    ModelWatch,
+    Recipe,
+    is_watched,
+    make_watch,
+)
+from multimargin.kernels import KernelSpec
+from multimargin.linear.model import LinearModel
+from multimargin.linear.solving import LinearLimits, LinearPoint, LinearSolution, solve_linear
+from multimargin.machines import MACHINES, FloatArray, IntArray, Machine
+from multimargin.pair_fitting import ENDS, PairFit, PairState
+from multimargin.pair_fitting import check_start as check_pair_start
+from multimargin.problem import Bias, DualProblem, Loss
+from multimargin.progress import FitTask, progress_line
+from multimargin.schemes import find_scheme
+from multimargin.separability import refuse_if_inseparable
+from multimargin.solver import Progress, Solution, SolverState, StopReason, check_start
+from multimargin.training_set import TrainingSet
+
+SOLVERS = ("auto", "newton")
+REASON = "weights by Newton's method, at a cost that does not grow with C"
+SOLVER_NAME = "newton"
+
+
+@dataclass(frozen=True, eq=False)
+class LinearDual:
+    """What verification needs beside the weights: the dual coefficients of the examples that have one.
+
+    ``beta`` is (n_SV, n_classes), or (n_SV, n_pairs) with a scheme.
+    """
+
+    support: IntArray
+    beta: FloatArray | sparse.csr_array
+
+    def column(self, pair: int) -> FloatArray:
+        """Return the coefficients of a pair."""
+        found: FloatArray = sparse.csr_array(self.beta)[:, [pair]].toarray().ravel()
+        return found
+
+
+def read_linear_recipe(params: dict[str, Any]) -> Recipe:
+    """Check the parameters that define the problem; a regularised bias is an offset of the linear kernel."""
+    choice = find_scheme(params["multi_class"])
+    scaling = check.check_number("intercept_scaling", params["intercept_scaling"], low=0.0, strict=True)
+    bias = linear_bias(params)
+    offset = scaling**2 if bias is Bias.REGULARIZED else 0.0
+    return Recipe(
+        machine=choice if isinstance(choice, Machine) else MACHINES["ww"],
+        scheme="" if isinstance(choice, Machine) else choice,
+        kernel=KernelSpec("linear", offset=offset),
+        loss=Loss(check.check_choice("loss", params["loss"], check.LOSSES)),
+        bias=Bias.EXACT if bias is Bias.EXACT else Bias.NONE,
+        C=float(params["C"]),
+        tol=check.check_number("tol", params["tol"], low=0.0, strict=True),
+    )
+
+
+def linear_bias(params: dict[str, Any]) -> Bias:
+    """Return the bias rule of ``bias`` and ``fit_intercept``."""
+    rule = Bias(check.check_choice("bias", params["bias"], tuple(bias.value for bias in Bias)))
+    if check.check_flag("fit_intercept", params["fit_intercept"]):
+        return rule
+    if rule is Bias.REGULARIZED:
+        raise ValueError(
+            "fit_intercept=False contradicts bias='regularized', which asks for an intercept; leave one of them out."
+        )
+    return Bias.NONE
+
+
+def check_linear_control(params: dict[str, Any]) -> None:
+    """Check the parameters that need no data."""
+    check.check_number("C", params["C"], low=0.0, strict=True, allow_inf=True)
+    check.check_choice("solver", params["solver"], SOLVERS)
+    check.check_flag("warm_start", params["warm_start"])
+    check.check_integer("max_iter", params["max_iter"], low=-1, meaning="-1 for no limit")
+    check.check_integer("verbose", int(params["verbose"]), low=0)
+    check.check_choice("on_interrupt", params["on_interrupt"], ("raise", "keep"))
+    if params["max_time"] is not None:
+        check.check_number("max_time", params["max_time"], low=0.0, strict=True, allow_inf=True)
+    if params["on_progress"] is not None and not callable(params["on_progress"]):
+        raise TypeError(
+            f"on_progress={params['on_progress']!r} is not callable; give a function of a Progress, or None."
+        )
+
+
+def run_linear_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: Any, task: FitTask) -> Fitted:
+    """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C."""
+    fit = _PairwiseFit(data, recipe) if recipe.scheme else _MachineFit(data, recipe)
+    small = len(data.y) * recipe.machine.table(data.n_classes).class1.shape[1] <= SMALL_PROBLEM
+    limits = LinearLimits(
+        recipe.tol,
+        int(params["max_iter"]),
+        float("inf") if params["max_time"] is None else float(params["max_time"]),
+        SMALL_PROBLEM_TOL if small else 0.0,
+    )
+    with progress_line(int(params["verbose"]), recipe.scheme or recipe.machine.name) as show:
+        watch = make_watch(params, show, task) if is_watched(params, task) else None
+        with threadpool_limits(limits=1, user_api="blas"):  # sums have the same bits for any number of threads
+            certificate = fit.solve(limits, start, watch)
+    if fit.error is not None and not isinstance(fit.error, KeyboardInterrupt):
+        raise fit.error
+    unfinished = certificate.stop_reason != StopReason.CONVERGED.value
+    keep = bool(params["warm_start"]) or unfinished
+    attributes = fit.attributes() | {
+        "certificate_": certificate,
+        "n_iter_": np.array([max(1, n) for n in fit.n_iter], dtype=np.int32),
+        "fit_status_": int(unfinished),
+        "_recipe": recipe,
+        "_state": (fit.state(), data.classes) if keep else None,
+    }
+    return Fitted(fit.error, certificate, attributes, fit.state(), None)  # type: ignore[arg-type]
+
+
+class _MachineFit:
+    """A machine that sees all classes."""
+
+    def __init__(self, data: TrainingSet, recipe: Recipe) -> None:
+        self.problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
+        self.recipe = recipe
+        self.error: BaseException | None = None
+        self.n_iter: list[int] = []
+
+    def solve(self, limits: LinearLimits, start: SolverState | None, watch: ModelWatch | None) -> Certificate:
+        check_start(self.problem, start)
+        if np.isinf(self.problem.data.C).any():
+            refuse_if_inseparable(self.problem)
+
+        def told(moment: Progress, snapshot: Callable[[], LinearPoint]) -> bool:
+            return watch is not None and watch(moment, lambda: self._attributes_of(snapshot()))
+
+        self.solution = solve_linear(self.problem, limits, start, None if watch is None else told)
+        self.error, self.n_iter = self.solution.error, [self.solution.report.n_iter]
+        core = Solution(self.solution.point.state, self.solution.report, self.error)
+        return certify(self.problem, core, tol=self.recipe.tol, solver=SOLVER_NAME, reason=REASON)
+
+    def state(self) -> SolverState:
+        return replace(self.solution.point.state, scores=None)
+
+    def attributes(self) -> dict[str, Any]:
+        return self._attributes_of(self.solution.point)
+
+    def _attributes_of(self, point: LinearPoint) -> dict[str, Any]:
+        problem, state = self.problem, point.state
+        beta = coefficients(problem.machine, state.amounts, problem.data.y, problem.n_classes)
+        used = np.flatnonzero(beta.any(axis=1))
+        intercept = problem.kernel.offset * beta.sum(axis=0) if state.bias is None else state.bias
+        model = LinearModel(np.ascontiguousarray(point.weights.T), intercept, problem.n_classes)
+        return _attributes(problem.data, model, LinearDual(problem.data.rows[used], beta[used]))
+
+
+class _PairwiseFit:
+    """One binary machine for each pair of classes."""
+
+    def __init__(self, data: TrainingSet, recipe: Recipe) -> None:
+        self.fit = PairFit.of(data, recipe)
+        self.error: BaseException | None = None
+        self.solutions: list[LinearSolution] = []
+
+    @property
+    def n_iter(self) -> list[int]:
+        return [each.report.n_iter for each in self.solutions]
+
+    def solve(self, limits: LinearLimits, start: PairState | None, watch: ModelWatch | None) -> Certificate:
+        if start is not None:
+            check_pair_start(self.fit, start)
+        if np.isinf(self.fit.data.C).any():
+            for binary in self.fit.problems:
+                refuse_if_inseparable(self.fit.dual_problem(binary))
+        parts: list[Certificate] = []
+        ended: StopReason | None = None
+        for index in range(len(self.fit.problems)):
+            seed = None if start is None else SolverState(start.amounts[index][:, None], None, 2)
+            solution = self._solve_pair(index, limits, seed, watch, ended)
+            reason = solution.report.stop_reason
+            reason = reason if ended is None or reason is StopReason.CONVERGED else ended
+            ended = reason if ended is None and reason in ENDS else ended
+            self.error = self.error or solution.error
+            self.solutions.append(solution)
+            parts.append(self._certify(index, reason))
+        return worst_of(parts)
+
+    def _solve_pair(
+        self,
+        index: int,
+        limits: LinearLimits,
+        seed: SolverState | None,
+        watch: ModelWatch | None,
+        ended: StopReason | None,
+    ) -> LinearSolution:
+        """Solve one pair as the machine "ww", whose violations are twice as large; after an end take its start."""
+        left = limits.max_time - sum(each.report.seconds for each in self.solutions)
+        # m - M of an exact bias is the distance of two gradients.
+        factor = 1.0 if self.fit.recipe.bias is Bias.EXACT else 2.0
+        own = replace(limits, tol=factor * limits.tol, max_time=max(left, 1e-9))
+        own = own if ended is None else replace(own, max_iter=0)
+
+        def told(moment: Progress, snapshot: Callable[[], LinearPoint]) -> bool:
+            return watch is not None and watch(moment, lambda: self._attributes_of([*self._points(), snapshot()]))
+
+        quiet = watch is None or ended is not None
+        return solve_linear(self.fit.dual_problem(self.fit.problems[index]), own, seed, None if quiet else told)
+
+    def _certify(self, index: int, reason: StopReason) -> Certificate:
+        binary, solution, recipe = self.fit.problems[index], self.solutions[index], self.fit.recipe
+        state = solution.point.state
+        bias = 0.0 if state.bias is None else float(state.bias[1])
+        scores = np.asarray(state.scores)[:, 1]
+        numbers = evaluate_binary(binary, state.amounts[:, 0], scores, bias, recipe.loss, recipe.bias)
+        report = replace(solution.report, stop_reason=reason)
+        return assemble(recipe.kernel, numbers, report=report, tol=recipe.tol, solver=(SOLVER_NAME, REASON))
+
+    def state(self) -> PairState:
+        return PairState(tuple(point.state.amounts[:, 0] for point in self._points()))
+
+    def _points(self) -> list[LinearPoint]:
+        return [each.point for each in self.solutions]
+
+    def attributes(self) -> dict[str, Any]:
+        return self._attributes_of(self._points())
+
+    def _attributes_of(self, points: list[LinearPoint]) -> dict[str, Any]:
+        """The model of these pairs; those that are not begun are at zero."""
+        fit, n_pairs = self.fit, len(self.fit.problems)
+        coef, intercept = np.zeros((n_pairs, fit.data.X.shape[1])), np.zeros(n_pairs)
+        beta = sparse.lil_array((fit.data.X.shape[0], n_pairs))
+        for index, (binary, point) in enumerate(zip(fit.problems, points, strict=False)):
+            own, bias = signs(binary) * point.state.amounts[:, 0], point.state.bias
+            coef[index] = point.weights[:, 1]
+            intercept[index] = fit.recipe.kernel.offset * float(own.sum()) if bias is None else float(bias[1])
+            beta[binary.rows, index] = own
+        compressed = sparse.csr_array(beta)
+        used = np.flatnonzero(np.diff(compressed.indptr))
+        model = LinearModel(coef, intercept, fit.data.n_classes, fit.recipe.scheme)
+        return _attributes(fit.data, model, LinearDual(used, compressed[used]))
+
+
+def _attributes(data: TrainingSet, model: LinearModel, dual: LinearDual) -> dict[str, Any]:
+    coef, intercept = model.public_weights()
+    return {
+        "classes_": data.classes,
+        "class_weight_": data.class_weight,
+        "coef_": coef,
+        "intercept_": intercept,
+        "support_": dual.support.astype(np.int32),
+        "shape_fit_": data.X.shape,
+        "_model": model,
+        "_dual": dual,
+    }

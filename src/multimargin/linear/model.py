@@ -1,0 +1,63 @@
+"""A trained linear machine: weight vectors and intercepts. Predicts; knows nothing of how it was trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from multimargin.machines import FloatArray, IntArray
+from multimargin.matrices import DataMatrix
+from multimargin.schemes import DAG
+from multimargin.voting import dag_path, dag_scores, ovr_scores, vote
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """Scores X coef' + intercept, of each class or, with a scheme, of each pair of classes (> 0 for the first).
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_classes or n_pairs, n_features)
+    intercept : ndarray of shape (n_classes or n_pairs,)
+    n_classes : int
+    scheme : {"", "ovo", "dag"}
+    """
+
+    coef: FloatArray
+    intercept: FloatArray
+    n_classes: int
+    scheme: str = ""
+
+    def raw_scores(self, X: DataMatrix) -> FloatArray:
+        """Return the scores of all classes or pairs."""
+        return np.asarray(X @ self.coef.T + self.intercept)
+
+    def scores(self, X: DataMatrix) -> FloatArray:
+        """Return one score per class, (n_samples, n_classes)."""
+        raw = self.raw_scores(X)
+        if not self.scheme:
+            return raw
+        return (dag_scores if self.scheme == DAG else ovr_scores)(raw, self.n_classes)
+
+    def codes(self, X: DataMatrix) -> IntArray:
+        """Return the codes of the classes, (n_samples,)."""
+        raw = self.raw_scores(X)
+        if not self.scheme:
+            return np.asarray(raw.argmax(axis=1))
+        return (dag_path if self.scheme == DAG else vote)(raw, self.n_classes)
+
+    def decision(self, X: DataMatrix) -> FloatArray:
+        """Return the scores, or for two classes one, positive for the second."""
+        if self.n_classes > 2:
+            return self.scores(X)
+        raw = self.raw_scores(X)
+        return -raw[:, 0] if self.scheme else (raw[:, 1] - raw[:, 0]) / 2
+
+    def public_weights(self) -> tuple[FloatArray, FloatArray]:
+        """Return coef_ and intercept_ in scikit-learn's layout: one row for two classes."""
+        if self.n_classes > 2:
+            return self.coef, self.intercept
+        if self.scheme:
+            return -self.coef, -self.intercept
+        return (self.coef[1:] - self.coef[:1]) / 2, (self.intercept[1:] - self.intercept[:1]) / 2
