@@ -167,7 +167,8 @@ def solve_path(
     positive, negative = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
     rows = np.concatenate([positive, negative])
     store = KernelStore(X, KernelSpec("linear"))
-    began, last = time.perf_counter(), None
+    began = time.perf_counter()
+    last: tuple[FloatArray, float] | None = None
     for exponent in grid:
         C = 2.0**exponent
         problem = BinaryProblem(positive, negative, rows, np.full(len(rows), C))
@@ -195,7 +196,8 @@ def as_path(solved: Iterator[tuple[Solved, FloatArray]], n_asked: int) -> Path:
 def by_working_sets(data: tuple[FloatArray, np.ndarray], grid: Sequence[float], limit: float) -> Path:
     """The seeded path by the reference with q = 30; its limit is looked at between problems."""
     X, y = data
-    began, solved, last = time.perf_counter(), [], None
+    began, solved = time.perf_counter(), []
+    last: tuple[FloatArray, float] | None = None
     for exponent in grid:
         C = 2.0**exponent
         start = None if last is None else seed(last[0], last[1], C)
@@ -223,7 +225,8 @@ def measure(name: str, *, quick: bool, limit: float, working_sets: bool) -> Row:
     accurate = SolverOptions(solver=SolverChoice.TWO_LEVEL, tol=EXACT_TOL)
     exact = as_path(solve_path(data, further, accurate, seeded=True, limit=limit), len(further))
     sets = by_working_sets(data, grid, limit) if working_sets and name not in LARGE else None
-    return Row(name, *data[0].shape, paths[True], paths[False], exact, further, sets)
+    n_rows, n_features = data[0].shape
+    return Row(name, n_rows, n_features, paths[True], paths[False], exact, further, sets)
 
 
 def render(rows: list[Row], limit: float, *, quick: bool) -> list[str]:

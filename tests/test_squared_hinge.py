@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from helpers import draw_data, make_problem
+from helpers import make_problem
 from multimargin import SVC, Progress, lsvm, squared_hinge
 from multimargin.asvm import solve_asvm
 from multimargin.certificate import evaluate
@@ -26,8 +26,9 @@ from multimargin.solver import SolverOptions, StopReason
 from multimargin.squared_hinge import LinearSolution, SquaredHinge, stopping_gap
 
 LINEAR = KernelSpec("linear")
-X, CODES = draw_data(3, 120, 2, n_features=5)
-Y = np.where(CODES == 1, 1.0, -1.0)
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(120, 5))
+Y = np.where(X @ np.arange(1.0, 6.0) + 4 * RNG.normal(size=120) > 1, 1.0, -1.0)  # half of them are no support vectors
 each_solver = pytest.mark.parametrize("solve", [solve_asvm, solve_lsvm])
 Solver = Callable[..., LinearSolution]
 
@@ -133,6 +134,13 @@ def test_random_problems(solve: Solver) -> None:
         found = solve(problem, options(1e-7))
         assert found.report.stop_reason is StopReason.CONVERGED
         assert found.report.violation <= 1e-7
+
+
+def test_the_data_are_not_too_easy() -> None:
+    for C in (1.0, 2.0**8):
+        asvm, lsvm = (solve(SquaredHinge.of(X, Y, C), options()) for solve in (solve_asvm, solve_lsvm))
+        assert 0.3 < np.mean(asvm.amounts > 0) < 0.7
+        assert (asvm.report.n_iter > 6, lsvm.report.n_iter > 100) == (True, True)
 
 
 def test_asvm_never_goes_back() -> None:
@@ -266,12 +274,12 @@ def test_the_rule_as_printed_would_hold_at_zero() -> None:
 
 
 def test_lsvm_needs_a_step_below_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = SquaredHinge.of(X, Y, 2.0**8)
-    fits = solve_lsvm(problem, options(1e-6)).report
-    monkeypatch.setattr(lsvm, "STEP", 1.0)
-    shorter = solve_lsvm(problem, options(1e-6)).report
-    assert fits.stop_reason is shorter.stop_reason is StopReason.CONVERGED
-    assert fits.n_iter < shorter.n_iter
+    problem = SquaredHinge.of(X, Y, np.geomspace(0.01, 100.0, len(Y)))
+    for step in (0.5, 1.9, 1.99):
+        monkeypatch.setattr(lsvm, "STEP", step)
+        assert solve_lsvm(problem, options(1e-6)).report.stop_reason is StopReason.CONVERGED
+    monkeypatch.setattr(lsvm, "STEP", 2.1)  # the iteration contracts no more, and is given up
+    assert solve_lsvm(problem, options(1e-6)).report.stop_reason is StopReason.STALLED
 
 
 @each_solver
@@ -282,13 +290,13 @@ def test_bits_do_not_depend_on_threads(solve: Solver) -> None:
     for n_threads in (1, 2):
         with threadpool_limits(limits=n_threads):
             found.append(solve(SquaredHinge.of(rows, y, 1.0), options(1e-6)).amounts)
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        ({"y": CODES}, r"y has the values \[0\. 1\.\] in shape \(120,\); it must have one entry of -1 or 1"),
+        ({"y": Y > 0}, r"y has the values \[0\. 1\.\] in shape \(120,\); it must have one entry of -1 or 1"),
         ({"y": Y[:5]}, r"in shape \(5,\); it must have one entry of -1 or 1 for each of the 120 rows"),
         ({"C": 0.0}, "C has values from 0.0 to 0.0"),
         ({"C": np.inf}, "give one finite number > 0, or one for each of the 120 rows"),

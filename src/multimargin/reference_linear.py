@@ -83,15 +83,20 @@ def linear_decomposition(
     lowest, highest = dual.bounds()
     beta = np.zeros(len(dual.y)) if start is None else dual.y * start
     slopes = dual.slopes(beta)
-    for n_steps in range(max_iter + 1):
+    n_steps = 0
+    while True:
         rises, falls = beta < highest, beta > lowest
-        violation = np.max(slopes[rises], initial=-np.inf) - np.min(slopes[falls], initial=np.inf)
-        if violation <= tol or n_steps == max_iter:
-            return ReferenceSolution(dual.y * beta, n_steps, bool(violation <= tol))
+        violation = float(np.max(slopes[rises], initial=-np.inf) - np.min(slopes[falls], initial=np.inf))
+        if violation <= tol or n_steps >= max_iter:
+            break
         B = working_set(slopes, rises, falls, q)
         few = dual.X[B]
         room = lowest[B] - beta[B], highest[B] - beta[B]
         change = solve_few(few @ few.T, slopes[B], room, INNER_SHARE * tol)
-        beta[B] = np.where(change == room[0], lowest[B], np.where(change == room[1], highest[B], beta[B] + change))
+        moved = np.where(change == room[0], lowest[B], np.where(change == room[1], highest[B], beta[B] + change))
+        if (moved == beta[B]).all():
+            break  # the rounding of the gradient is larger than tol
+        beta[B] = moved
         slopes -= dual.X @ (few.T @ change)  # KCSL04 section 4
-    raise AssertionError("unreachable")
+        n_steps += 1
+    return ReferenceSolution(np.abs(beta), n_steps, violation <= tol)
