@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from helpers import make_problem
 from multimargin import SVC, Progress, lsvm, squared_hinge
@@ -251,7 +251,9 @@ def test_start(solve: Solver) -> None:
     again = solve(problem, options(), start=cold.amounts)
     assert (again.report.stop_reason, again.report.n_iter) == (StopReason.CONVERGED, 0)
     np.testing.assert_array_equal(again.amounts, cold.amounts)
-    from_afar = solve(problem, options(), start=np.linspace(-5.0, 100.0, len(Y)))
+    afar = np.linspace(-5.0, 100.0, len(Y))
+    assert_true(problem, solve(problem, options(max_iter=0), start=afar))
+    from_afar = solve(problem, options(), start=afar)
     assert from_afar.report.stop_reason is StopReason.CONVERGED
     np.testing.assert_allclose(from_afar.coef, cold.coef, atol=1e-7)
 
@@ -283,14 +285,33 @@ def test_lsvm_needs_a_step_below_two(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @each_solver
-def test_bits_do_not_depend_on_threads(solve: Solver) -> None:
+def test_sums_are_made_by_one_thread(solve: Solver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the bits do not depend on the number of threads."""
+    monkeypatch.setattr(squared_hinge, "SECONDS_BETWEEN_CALLS", 0.0)
+    seen: list[int] = []
+
+    def watch(*_: Any) -> bool:
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return False
+
     rng = np.random.default_rng(2)
-    rows, y = rng.normal(size=(4000, 60)), rng.choice([-1.0, 1.0], 4000)
+    problem = SquaredHinge.of(rng.normal(size=(1000, 30)), rng.choice([-1.0, 1.0], 1000), 1.0)
     found = []
     for n_threads in (1, 2):
         with threadpool_limits(limits=n_threads):
-            found.append(solve(SquaredHinge.of(rows, y, 1.0), options(1e-6)).amounts)
+            found.append(solve(problem, options(1e-6), watch=watch).amounts)
     np.testing.assert_array_equal(found[0], found[1])
+    assert set(seen) == {1}
+
+
+def test_lsvm_believes_the_returned_point_only() -> None:
+    problem = SquaredHinge.of(X, Y, 1.0)
+    method = lsvm._Lagrangian(problem, solve_lsvm(problem, options(1e-10)).amounts)
+    assert method.is_done(1e-6)
+    u, image = method.point
+    method.point = (1.01 * u, image)  # the rule of appendix C sees the image alone
+    assert stopping_gap(image - 1.0, u > 1e-8) <= 1e-6
+    assert not method.is_done(1e-6)
 
 
 @pytest.mark.parametrize(
