@@ -272,7 +272,10 @@ def _seeded_cells(row: Row) -> list[str]:
 def _unseeded_cells(row: Row) -> list[str]:
     printed, first = PRINTED.get(row.data), row.unseeded["first"]
     theirs = (printed.unseeded, *printed.last) if printed else ("-", "-", "-")
-    more = [f"{'' if row.unseeded[order].done else '> '}{row.ratio(order):.3g}" for order in ORDERS]
+    more = [
+        f"{'' if row.unseeded[order].done else '> '}{row.ratio(order):.3g}" if row.seeded[order].done else "-"
+        for order in ORDERS
+    ]
     ends = [first.text_of(-2), theirs[1], first.text_of(-1), theirs[2]]
     return [row.data, first.text(), theirs[0], *ends, row.unseeded["second"].text(), *more]
 
