@@ -13,7 +13,7 @@ from sklearn.datasets import make_classification
 
 from multimargin import SVC
 from multimargin.kernels import KernelSpec
-from multimargin.machines import MACHINES, Bound, FloatArray, IntArray, Machine
+from multimargin.machines import MACHINES, Bound, ComponentTable, FloatArray, IntArray, Machine
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.solver import PAIR_CHOICES, SolverChoice
 from multimargin.training_set import TrainingSet
@@ -77,6 +77,31 @@ def make_problem(
 ) -> DualProblem:
     data = TrainingSet.from_arrays(np.ascontiguousarray(X), y, C=C, sample_weight=weight)
     return DualProblem(data, MACHINES[machine] if isinstance(machine, str) else machine, kernel, loss, bias)
+
+
+def own_machines() -> list[Machine]:
+    """Return machines for three classes that no paper has; some have an example Hessian without a simple form."""
+    cost = np.array([[0.0, 1.0, 3.0], [2.0, 0.0, 1.0], [4.0, 1.0, 0.0]])
+    by_cost = ComponentTable.relative(3, cost)
+    nu, target = np.zeros((3, 3, 3)), np.zeros((3, 3))
+    for y in range(3):  # a class with one margin, one with two, one with three: of different lengths
+        others = [p for p in range(3) if p != y][: y + 1]
+        for position, p in enumerate(others):
+            nu[y, position, y], nu[y, position, p], target[y, position] = 1.0, -0.5, 1.0 + y
+    ring = np.zeros((3, 3, 3))  # all three differences for every class: they share more than one class
+    for y in range(3):
+        a, b = (p for p in range(3) if p != y)
+        ring[y, 0, y], ring[y, 0, a] = 1.0, -1.0
+        ring[y, 1, y], ring[y, 1, b] = 1.0, -1.0
+        ring[y, 2, a], ring[y, 2, b] = -1.0, 1.0
+    return [
+        Machine("cost", Bound.BOX, False, by_cost),
+        Machine("cost-simplex", Bound.SIMPLEX, False, by_cost),
+        Machine("uneven", Bound.BOX, False, ComponentTable.from_dense(nu, target)),
+        Machine("uneven-zero", Bound.BOX, True, ComponentTable.from_dense(nu, target)),
+        Machine("ring", Bound.BOX, False, ComponentTable.from_dense(ring, np.tile([2.0, 2.0, 0.1], (3, 1)))),
+        Machine("ring-simplex", Bound.SIMPLEX, True, ComponentTable.from_dense(ring, np.ones((3, 3)))),
+    ]
 
 
 @dataclass(frozen=True)

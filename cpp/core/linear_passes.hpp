@@ -91,7 +91,7 @@ class LinearPasses {
                 beyond = nothing_rests;
                 if (steps_.drift(n_steps_) > 0.1 * options_.tol) steps_.refresh();
             }
-            if (stalls()) return StopReason::stalled;
+            if (hovers(full)) return StopReason::stalled;
         }
     }
 
@@ -152,15 +152,17 @@ class LinearPasses {
         return {seen.rise > 0.0 ? seen.rise : infinity, seen.fall > 0.0 ? seen.fall : infinity};
     }
 
-    // A tolerance below what rounding allows is never met: then the violation hovers.
-    bool stalls() {
+    // A tolerance below what rounding allows is never met: then the violation hovers. All examples have a say in that.
+    bool hovers(bool full) {
         if (violation_ < 0.9 * least_) {
             least_ = violation_;
             waited_ = 0;
         }
         if (++waited_ < patience) return false;
-        waited_ = 0;
-        return violation_ <= steps_.rounding();
+        const bool rounded = violation_ <= steps_.rounding();
+        if (rounded && !full) active_ = size();
+        if (!rounded) waited_ = 0;
+        return rounded && full;
     }
 
     Steps& steps_;

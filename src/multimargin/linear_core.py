@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
+from scipy import sparse
 
 from multimargin import _core
+from multimargin.kernels import SPARSE_SHARE
 from multimargin.machines import FloatArray, IntArray
-from multimargin.matrices import DataMatrix, tidy, to_core
+from multimargin.matrices import DataMatrix, is_sparse, tidy, to_core
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.schemes import BinaryProblem
 from multimargin.separability import refuse_if_inseparable
@@ -118,7 +120,12 @@ LinearBatchWatch = Callable[[Progress, Callable[[], list[FloatArray | None]]], b
 
 
 def linear_data(X: DataMatrix) -> _core.LinearData:
-    """Return X as the solvers here take it, read in place; made once it serves many of them."""
+    """Return X as the solvers here take it; made once it serves many of them.
+
+    It is read in place, but dense data with many zeros are copied into sparse rows, which is faster.
+    """
+    if not is_sparse(X) and np.count_nonzero(X) <= SPARSE_SHARE * X.size:
+        X = sparse.csr_array(X)
     return _core.LinearData(to_core(tidy(X)))
 
 
@@ -167,17 +174,23 @@ def solve_linear(
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class BinarySetting:
+    """What binary problems have in common: the rows, how a margin is charged, and the kernel x'z + offset."""
+
+    X: DataMatrix | _core.LinearData
+    loss: Loss = Loss.HINGE
+    offset: float = 0.0
+
+
 def solve_linear_binary(
-    X: DataMatrix | _core.LinearData,
+    setting: BinarySetting,
     problems: Sequence[BinaryProblem],
-    loss: Loss,
     options: LinearOptions,
-    *,
-    offset: float = 0.0,
     starts: Sequence[FloatArray] | None = None,
     watch: LinearBatchWatch | None = None,
 ) -> LinearBatch:
-    """Solve binary problems over the rows of X, spread over the threads.
+    """Solve binary problems over the same rows, spread over the threads.
 
     Solves   max sum a - 1/2 (ya)'K(ya) under 0 <= a <= C with K = XX' + offset, each to a largest projected gradient of
              at most ``options.tol``.
@@ -191,10 +204,10 @@ def solve_linear_binary(
         for problem, start in zip(problems, given, strict=True)
     ]
     result = _core.solve_linear_binary(
-        X if isinstance(X, _core.LinearData) else linear_data(X),
+        _prepared(setting.X),
         statements,
-        getattr(_core.Loss, loss.value),
-        offset,
+        getattr(_core.Loss, setting.loss.value),
+        setting.offset,
         options.to_core(),
         None if watch is None else _adapt_batch(watch),
     )
@@ -212,10 +225,13 @@ def weighted_gram(
     n_threads: int = 1,
 ) -> FloatArray:
     """Fill ``out`` (n_features, n_features) with sum_k weights[k] x_k x_k', x_k = X[rows[k]], and return it."""
-    data = X if isinstance(X, _core.LinearData) else linear_data(X)
     chosen, factors = np.ascontiguousarray(rows, dtype=np.int64), np.ascontiguousarray(weights, dtype=np.float64)
-    _core.weighted_gram(data, chosen, factors, out, n_threads)
+    _core.weighted_gram(_prepared(X), chosen, factors, out, n_threads)
     return out
+
+
+def _prepared(X: DataMatrix | _core.LinearData) -> _core.LinearData:
+    return X if isinstance(X, _core.LinearData) else linear_data(X)
 
 
 def _read(report: _core.LinearReport) -> LinearReport:
