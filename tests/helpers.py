@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import clarabel
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.datasets import make_classification
 from multimargin import SVC
 from multimargin.kernels import KernelSpec
 from multimargin.machines import MACHINES, Bound, ComponentTable, FloatArray, IntArray, Machine
+from multimargin.matrices import DataMatrix
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.solver import PAIR_CHOICES, SolverChoice
 from multimargin.training_set import TrainingSet
@@ -26,6 +28,8 @@ KERNELS = (
     KernelSpec("poly", gamma=1.0, degree=2, coef0=0.0),
     KernelSpec("laplacian", gamma=0.7),
 )
+
+STORAGES = ("dense64", "dense32", "csr64-int32", "csr32-int64", "csr32-int32", "csr64-int64")
 
 each_machine = pytest.mark.parametrize("name", list(MACHINES))
 each_loss = pytest.mark.parametrize("loss", list(Loss), ids=lambda loss: loss.value)
@@ -157,6 +161,25 @@ def beta_map(problem: DualProblem) -> tuple[FloatArray, FloatArray, IntArray]:
 def duals(clf: SVC) -> list[float]:
     """Return the dual objectives of a fit: of a machine made of several problems, of each."""
     return [part.dual for part in clf.certificate_.parts or (clf.certificate_,)]
+
+
+def stored(X: FloatArray, storage: str) -> DataMatrix:
+    """Return X, rounded to float32, in one of the forms that the core reads."""
+    value: Any = np.float32 if "32" in storage.split("-", maxsplit=1)[0] else np.float64
+    rounded = np.ascontiguousarray(X.astype(np.float32).astype(value))
+    if storage.startswith("dense"):
+        return rounded
+    rows = sparse.csr_array(rounded)
+    integer: Any = np.int32 if storage.endswith("int32") else np.int64
+    rows.indices, rows.indptr = rows.indices.astype(integer), rows.indptr.astype(integer)
+    return rows
+
+
+def thin_out(X: FloatArray, seed: int = 0) -> FloatArray:
+    """Return X with zeros, among them an empty row."""
+    kept = np.where(np.random.default_rng(seed).uniform(size=X.shape) < 0.4, 0.0, X)
+    kept[3] = 0.0
+    return kept
 
 
 class OracleError(AssertionError):
