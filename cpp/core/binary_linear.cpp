@@ -61,6 +61,8 @@ class BinaryLinear {
         if (root_ > 0.0) task_.weights.push_back(constant_);
     }
 
+    static constexpr double passed_over = 0.0;  // a step costs no more than the look at it
+
     Visit visit(Index e, const Extremes& rests_beyond, double step_above) {
         Example& x = examples_[unsigned_index(e)];
         const double length = static_cast<double>(rows_.length(x.row));

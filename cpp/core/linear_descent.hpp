@@ -46,7 +46,9 @@ class LinearDescent {
     // (n_features, and 1 with an offset) x n_classes
     std::vector<double> weights() const;
 
-    // What LinearPasses asks for.
+    // What LinearPasses asks for. Passing over small violations halves the time of the machines most of whose examples
+    // have free variables (satimage, C = 1: llw 1.5 s to 0.8, rm 1.3 to 0.6), and costs the others nothing.
+    static constexpr double passed_over = 0.05;
     Visit visit(Index e, const Extremes& rests_beyond, double step_above);
     double cost() const { return cost_; }
     void fetch_example(Index) const {}

@@ -55,10 +55,12 @@ struct Visit {
 
 // Visits examples in a random order, new for each pass; those that rest are left out until the others meet tol
 // (HCLKS08). The end is a pass over all examples which steps on those that violate by more than tol only: where it
-// finds none the weights stood still, so that the largest violation it met is that of one point. Steps has:
-// visit(example, rests_beyond, step_above); cost() so far; fetch_example and fetch_row, which ask memory for what a
-// later visit needs; drift(n), how far n steps may have taken scores from those of the variables, and refresh() to undo
-// it; rounding(), below which a violation need not fall.
+// finds none the weights stood still, so that the largest violation it met is that of one point.
+//
+// Steps has: visit(example, rests_beyond, step_above); cost() so far; passed_over, the share of the last pass's
+// violation up to which an example is not worth a step; fetch_example and fetch_row, which ask memory for what a later
+// visit needs; drift(n), how far n steps may have taken scores from those of the variables, and refresh() to undo it;
+// rounding(), below which a violation need not fall.
 template <class Steps>
 class LinearPasses {
   public:
@@ -74,7 +76,8 @@ class LinearPasses {
         Extremes beyond = nothing_rests;
         while (true) {
             const bool full = active_ == size();
-            const bool complete = pass(beyond, closing && full ? options_.tol : 0.0);
+            const double worthwhile = violation_ < infinity ? Steps::passed_over * violation_ : 0.0;
+            const bool complete = pass(beyond, closing && full ? options_.tol : worthwhile);
             if (!complete) return reason_;
             ++passes_;
             violation_ = seen_.violation();
