@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import clarabel
 import numpy as np
@@ -13,7 +14,8 @@ from sklearn.datasets import make_classification
 
 from multimargin import SVC
 from multimargin.kernels import KernelSpec
-from multimargin.machines import MACHINES, Bound, FloatArray, IntArray, Machine
+from multimargin.machines import MACHINES, Bound, ComponentTable, FloatArray, IntArray, Machine
+from multimargin.matrices import DataMatrix
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.solver import PAIR_CHOICES, SolverChoice
 from multimargin.training_set import TrainingSet
@@ -26,6 +28,8 @@ KERNELS = (
     KernelSpec("poly", gamma=1.0, degree=2, coef0=0.0),
     KernelSpec("laplacian", gamma=0.7),
 )
+
+STORAGES = ("dense64", "dense32", "csr64-int32", "csr32-int64", "csr32-int32", "csr64-int64")
 
 each_machine = pytest.mark.parametrize("name", list(MACHINES))
 each_loss = pytest.mark.parametrize("loss", list(Loss), ids=lambda loss: loss.value)
@@ -77,6 +81,31 @@ def make_problem(
 ) -> DualProblem:
     data = TrainingSet.from_arrays(np.ascontiguousarray(X), y, C=C, sample_weight=weight)
     return DualProblem(data, MACHINES[machine] if isinstance(machine, str) else machine, kernel, loss, bias)
+
+
+def own_machines() -> list[Machine]:
+    """Return machines for three classes that no paper has; some have an example Hessian without a simple form."""
+    cost = np.array([[0.0, 1.0, 3.0], [2.0, 0.0, 1.0], [4.0, 1.0, 0.0]])
+    by_cost = ComponentTable.relative(3, cost)
+    nu, target = np.zeros((3, 3, 3)), np.zeros((3, 3))
+    for y in range(3):  # a class with one margin, one with two, one with three: of different lengths
+        others = [p for p in range(3) if p != y][: y + 1]
+        for position, p in enumerate(others):
+            nu[y, position, y], nu[y, position, p], target[y, position] = 1.0, -0.5, 1.0 + y
+    ring = np.zeros((3, 3, 3))  # all three differences for every class: they share more than one class
+    for y in range(3):
+        a, b = (p for p in range(3) if p != y)
+        ring[y, 0, y], ring[y, 0, a] = 1.0, -1.0
+        ring[y, 1, y], ring[y, 1, b] = 1.0, -1.0
+        ring[y, 2, a], ring[y, 2, b] = -1.0, 1.0
+    return [
+        Machine("cost", Bound.BOX, False, by_cost),
+        Machine("cost-simplex", Bound.SIMPLEX, False, by_cost),
+        Machine("uneven", Bound.BOX, False, ComponentTable.from_dense(nu, target)),
+        Machine("uneven-zero", Bound.BOX, True, ComponentTable.from_dense(nu, target)),
+        Machine("ring", Bound.BOX, False, ComponentTable.from_dense(ring, np.tile([2.0, 2.0, 0.1], (3, 1)))),
+        Machine("ring-simplex", Bound.SIMPLEX, True, ComponentTable.from_dense(ring, np.ones((3, 3)))),
+    ]
 
 
 @dataclass(frozen=True)
@@ -132,6 +161,25 @@ def beta_map(problem: DualProblem) -> tuple[FloatArray, FloatArray, IntArray]:
 def duals(clf: SVC) -> list[float]:
     """Return the dual objectives of a fit: of a machine made of several problems, of each."""
     return [part.dual for part in clf.certificate_.parts or (clf.certificate_,)]
+
+
+def stored(X: FloatArray, storage: str) -> DataMatrix:
+    """Return X, rounded to float32, in one of the forms that the core reads."""
+    value: Any = np.float32 if "32" in storage.split("-", maxsplit=1)[0] else np.float64
+    rounded = np.ascontiguousarray(X.astype(np.float32).astype(value))
+    if storage.startswith("dense"):
+        return rounded
+    rows = sparse.csr_array(rounded)
+    integer: Any = np.int32 if storage.endswith("int32") else np.int64
+    rows.indices, rows.indptr = rows.indices.astype(integer), rows.indptr.astype(integer)
+    return rows
+
+
+def thin_out(X: FloatArray, seed: int = 0) -> FloatArray:
+    """Return X with zeros, among them an empty row."""
+    kept = np.where(np.random.default_rng(seed).uniform(size=X.shape) < 0.4, 0.0, X)
+    kept[3] = 0.0
+    return kept
 
 
 class OracleError(AssertionError):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import multimargin
-from multimargin import _core, kernels, machines, problem, solver
+from multimargin import _core, kernels, linear_core, machines, problem, solver
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "multimargin"
@@ -61,6 +61,7 @@ LAYERS = (
     "frank_wolfe_account",
     "frank_wolfe",
     "binary",
+    "linear_core",
     "one_vs_all",
     "model",
     "pair_model",
@@ -237,6 +238,9 @@ def test_structs_are_mirrored() -> None:
     left_out = {"n_support"}  # Python counts the support vectors of the model itself
     reported = {renamed.get(name, name) for name in _field_names(solver.SolverReport)}
     assert reported == _public(_core.Report) - left_out
+    assert _field_names(linear_core.LinearOptions) == _public(_core.LinearOptions)
+    reported = {renamed.get(name, name) for name in _field_names(linear_core.LinearReport)}
+    assert reported == _public(_core.LinearReport)
 
 
 @pytest.mark.parametrize(
@@ -254,9 +258,12 @@ def test_choices_are_mirrored(mirror: type[Enum], original: type[Enum]) -> None:
 
 
 def test_option_defaults_are_mirrored() -> None:
-    ours, theirs = solver.SolverOptions().to_core(), _core.Options()
-    for name in _public(_core.Options):
-        assert getattr(ours, name) == getattr(theirs, name), name
+    for ours, theirs in (
+        (solver.SolverOptions().to_core(), _core.Options()),
+        (linear_core.LinearOptions().to_core(), _core.LinearOptions()),
+    ):
+        for name in _public(type(theirs)):
+            assert getattr(ours, name) == getattr(theirs, name), name
 
 
 def test_kernel_names_are_mirrored() -> None:

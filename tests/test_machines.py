@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from helpers import draw_data, each_machine, make_problem, solve_dual_densely, solvers_for
+from helpers import draw_data, each_machine, make_problem, own_machines, solve_dual_densely, solvers_for
 from multimargin import SVC, Bound, ComponentTable, Machine, verify
 from multimargin.certificate import evaluate
 from multimargin.coupling import coefficients, coupling_matrix, derive_structure, margins
@@ -86,30 +86,6 @@ def test_margins_and_coefficients_are_adjoint(name: str) -> None:
         scores -= scores.mean(axis=1, keepdims=True)
     beta = coefficients(machine, a, y, 4)
     assert np.sum(beta * scores) == pytest.approx(np.sum(a * margins(machine, scores, y)))
-
-
-def own_machines() -> list[Machine]:
-    cost = np.array([[0.0, 1.0, 3.0], [2.0, 0.0, 1.0], [4.0, 1.0, 0.0]])
-    by_cost = ComponentTable.relative(3, cost)
-    nu, target = np.zeros((3, 3, 3)), np.zeros((3, 3))
-    for y in range(3):  # a class with one margin, one with two, one with three: of different lengths
-        others = [p for p in range(3) if p != y][: y + 1]
-        for position, p in enumerate(others):
-            nu[y, position, y], nu[y, position, p], target[y, position] = 1.0, -0.5, 1.0 + y
-    ring = np.zeros((3, 3, 3))  # all three differences for every class: they share more than one class
-    for y in range(3):
-        a, b = (p for p in range(3) if p != y)
-        ring[y, 0, y], ring[y, 0, a] = 1.0, -1.0
-        ring[y, 1, y], ring[y, 1, b] = 1.0, -1.0
-        ring[y, 2, a], ring[y, 2, b] = -1.0, 1.0
-    return [
-        Machine("cost", Bound.BOX, False, by_cost),
-        Machine("cost-simplex", Bound.SIMPLEX, False, by_cost),
-        Machine("uneven", Bound.BOX, False, ComponentTable.from_dense(nu, target)),
-        Machine("uneven-zero", Bound.BOX, True, ComponentTable.from_dense(nu, target)),
-        Machine("ring", Bound.BOX, False, ComponentTable.from_dense(ring, np.tile([2.0, 2.0, 0.1], (3, 1)))),
-        Machine("ring-simplex", Bound.SIMPLEX, True, ComponentTable.from_dense(ring, np.ones((3, 3)))),
-    ]
 
 
 @pytest.mark.parametrize("machine", own_machines(), ids=lambda machine: machine.name)

@@ -4,6 +4,7 @@
 #include "binary_batch.hpp"
 #include "pair_model.hpp"
 #include "python_watcher.hpp"
+#include "statement.hpp"
 #include "store.hpp"
 
 namespace multimargin::bindings {
@@ -11,19 +12,6 @@ namespace multimargin::bindings {
 namespace {
 
 using namespace nb::literals;
-
-// One binary problem as Python states it: rows of the store, the first n_positive of them with y = +1.
-struct Statement {
-    std::vector<Index> rows;
-    Index n_positive;
-    std::vector<double> C;
-    nb::object start;
-};
-
-Statement make_statement(const Vector1<std::int64_t>& rows, Index n_positive, const Vector1<double>& C,
-                         nb::object start) {
-    return {indices_of(rows), n_positive, {C.data(), C.data() + C.shape(0)}, std::move(start)};
-}
 
 void load_start(const Statement& statement, BinaryState& state) {
     if (statement.start.is_none()) return;

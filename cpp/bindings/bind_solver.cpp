@@ -171,7 +171,8 @@ void bind_choices(nb::module_& module) {
         .value("max_time", StopReason::max_time)
         .value("stalled", StopReason::stalled)
         .value("interrupted", StopReason::interrupted)
-        .value("callback", StopReason::callback);
+        .value("callback", StopReason::callback)
+        .value("unfinished", StopReason::unfinished);
 }
 
 nb::dict phases_of(const Phases& phases) {

@@ -43,4 +43,5 @@ NB_MODULE(_core, module) {
     multimargin::bindings::bind_kernels(module);
     multimargin::bindings::bind_solver(module);
     multimargin::bindings::bind_binary(module);
+    multimargin::bindings::bind_linear(module);
 }

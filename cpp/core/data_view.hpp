@@ -51,6 +51,21 @@ class CsrView {
     Index begin(Index i) const { return integer(starts_, i); }
     Index length(Index i) const { return begin(i + 1) - begin(i); }
     Index column(Index entry) const { return integer(indices_, entry); }
+    // The arrays themselves, for loops that cannot afford a branch for each entry; the types must be the true ones.
+    bool is_float32() const { return single_; }
+    bool has_short_indices() const { return short_; }
+    template <class Value>
+    const Value* values() const {
+        return static_cast<const Value*>(values_);
+    }
+    template <class Integer>
+    const Integer* indices() const {
+        return static_cast<const Integer*>(indices_);
+    }
+    template <class Integer>
+    const Integer* starts() const {
+        return static_cast<const Integer*>(starts_);
+    }
     double value(Index entry) const {
         return single_ ? static_cast<double>(static_cast<const float*>(values_)[entry])
                        : static_cast<const double*>(values_)[entry];

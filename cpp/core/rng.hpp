@@ -24,6 +24,12 @@ class Rng {
     // 0..bound-1; the bias of the remainder is below 2^-40 for every size that fits in memory.
     Index below(Index bound) { return static_cast<Index>(next() % static_cast<std::uint64_t>(bound)); }
 
+    // The same by a product instead of a division, for bounds below 2^32 (larger ones take the other way).
+    Index below_fast(Index bound) {
+        if (bound >> 32 != 0) return below(bound);
+        return static_cast<Index>((next() >> 32) * static_cast<std::uint64_t>(bound) >> 32);
+    }
+
   private:
     std::uint64_t state_;
 };

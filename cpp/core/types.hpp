@@ -26,7 +26,8 @@ enum class SolverKind {
     maximum_gain
 };
 enum class Precision { automatic, float32, float64 };
-enum class StopReason { converged, max_iter, max_time, stalled, interrupted, callback };
+// unfinished: a budget of work is used up, and whoever set it goes on by other means.
+enum class StopReason { converged, max_iter, max_time, stalled, interrupted, callback, unfinished };
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 

@@ -89,6 +89,7 @@ class StopReason(Enum):
     stalled = ...
     interrupted = ...
     callback = ...
+    unfinished = ...
 
 class Machine: ...
 
@@ -222,3 +223,78 @@ class PairPredictor:
     def classes(
         self, points: NDArray[np.float32] | NDArray[np.float64] | SparseData, dag: bool, n_threads: int
     ) -> NDArray[np.int64]: ...
+
+class LinearData:
+    def __init__(self, data: NDArray[np.float32] | NDArray[np.float64] | SparseData) -> None: ...
+
+class LinearStatement:
+    def __init__(
+        self,
+        machine: Machine,
+        loss: Loss,
+        rows: NDArray[np.int64],
+        y: NDArray[np.int64],
+        C: NDArray[np.float64],
+        offset: float,
+    ) -> None: ...
+
+class LinearOptions:
+    tol: float
+    max_iter: int
+    max_passes: int
+    max_time: float
+    max_cost: float
+    shrinking: bool
+    n_threads: int
+    seed: int
+    def __init__(self) -> None: ...
+
+class LinearReport:
+    stop_reason: StopReason
+    iterations: int
+    passes: int
+    seconds: float
+    violation: float
+    dual: float
+    cost: float
+    n_support: int
+    verified: bool
+
+class LinearResult:
+    amounts: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    report: LinearReport
+    error: BaseException | None
+
+class LinearBinaryResult:
+    amounts: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    report: LinearReport
+
+class LinearBatchResult:
+    results: list[LinearBinaryResult]
+    stop_reason: StopReason
+    error: BaseException | None
+
+def solve_linear(
+    data: LinearData,
+    statement: LinearStatement,
+    options: LinearOptions,
+    start: NDArray[np.float64] | None,
+    watch: Callable[[Progress, Callable[[], NDArray[np.float64]]], bool] | None,
+) -> LinearResult: ...
+def solve_linear_binary(
+    data: LinearData,
+    statements: list[BinaryStatement],
+    loss: Loss,
+    offset: float,
+    options: LinearOptions,
+    watch: Callable[[Progress, Callable[[], list[NDArray[np.float64] | None]]], bool] | None,
+) -> LinearBatchResult: ...
+def weighted_gram(
+    data: LinearData,
+    rows: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    out: NDArray[np.float64],
+    n_threads: int,
+) -> None: ...

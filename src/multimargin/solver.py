@@ -46,7 +46,10 @@ class Precision(Enum):
 
 
 class StopReason(Enum):
-    """Why a solver ended. Only CONVERGED means that tol was reached."""
+    """Why a solver ended. Only CONVERGED means that tol was reached.
+
+    UNFINISHED is for callers who set a budget of work and go on by other means; no fit ends with it.
+    """
 
     CONVERGED = "converged"
     MAX_ITER = "max_iter"
@@ -54,6 +57,7 @@ class StopReason(Enum):
     STALLED = "stalled"
     INTERRUPTED = "interrupted"
     CALLBACK = "callback"
+    UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True)

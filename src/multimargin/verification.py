@@ -51,6 +51,11 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     data = _with_class_weights(model, data)
     if isinstance(model._model, LinearModel):
         return verify_linear(model, data)
+    return _verify_expansion(model, recipe, data)
+
+
+def _verify_expansion(model: Any, recipe: Recipe, data: TrainingSet) -> Certificate:
+    """Return the certificate of an expansion in support vectors."""
     expansion: KernelModel | PairModel = model._model
     _check_support(model, expansion, data)
     data, kernel = settle(data, recipe.kernel, model.cache_size)

@@ -73,6 +73,27 @@ double dot(const double* x, const double* y, Size n) {
     return sum;
 }
 
+double dot_mixed(const float* x, const double* y, Size n) {
+    double sum = 0.0;
+    for (Size j = 0; j < n; ++j) sum += static_cast<double>(x[j]) * y[j];
+    return sum;
+}
+
+void combine_lines(const Lines& x, const double* matrix, Size ld, double* out) {
+    std::fill(out, out + ld, 0.0);
+    for (Size e = 0; e < x.n; ++e) {
+        const double* line = matrix + (x.places != nullptr ? x.places[e] : e) * ld;
+        for (Size c = 0; c < ld; ++c) out[c] += x.values[e] * line[c];
+    }
+}
+
+void spread_lines(const Lines& x, const double* change, double* matrix, Size ld) {
+    for (Size e = 0; e < x.n; ++e) {
+        double* line = matrix + (x.places != nullptr ? x.places[e] : e) * ld;
+        for (Size c = 0; c < ld; ++c) line[c] += x.values[e] * change[c];
+    }
+}
+
 void rotate(double c, double s, double* x, double* y, Size n) {
     for (Size j = 0; j < n; ++j) {
         const double old = x[j];
@@ -311,6 +332,9 @@ const Table& scalar_table() {
                              axpy<double>,
                              dot,
                              dot_f32,
+                             dot_mixed,
+                             combine_lines,
+                             spread_lines,
                              rotate,
                              subtract_product,
                              subtract_columns,

@@ -141,6 +141,13 @@ struct Multiply {
     Size n_rows, n_columns, depth;
 };
 
+// One example's features against a matrix of weights with a line for each feature; ld is a multiple of 4.
+struct Lines {
+    const double* values;
+    const int* places;  // the line of each value; null: one after the other
+    Size n;
+};
+
 // The binary machine with a bias, IGEL: scores E = f - y of examples that may go up (beta_i may grow) or low. Arrays
 // are padded to a multiple of 32 with entries that belong to neither set.
 inline constexpr double pair_outside = 1e30;  // added to a score, it takes the example out of a set
@@ -192,6 +199,11 @@ struct Table {
     double (*dot)(const double* x, const double* y, Size n);
     // Products of 256 terms at a time are summed in float32, these sums in float64.
     double (*dot_f32)(const float* x, const float* y, Size n);
+    double (*dot_mixed)(const float* x, const double* y, Size n);
+    // out[c] = sum_e values[e] * matrix[places[e] * ld + c]
+    void (*combine_lines)(const Lines&, const double* matrix, Size ld, double* out);
+    // matrix[places[e] * ld + c] += values[e] * change[c]
+    void (*spread_lines)(const Lines&, const double* change, double* matrix, Size ld);
     // (x, y) <- (c x + s y, c y - s x)
     void (*rotate)(double c, double s, double* x, double* y, Size n);
     void (*subtract_product)(const Product&);

@@ -183,6 +183,7 @@ void axpy(double factor, const T* row, double* out, Size n) {
         store(out + j, load(out + j) + f * load_as_double(row + j));
         store(out + j + lanes, load(out + j + lanes) + f * load_as_double(row + j + lanes));
     }
+    for (; j + lanes <= n; j += lanes) store(out + j, load(out + j) + f * load_as_double(row + j));
     for (; j < n; ++j) out[j] += factor * static_cast<double>(row[j]);
 }
 
@@ -298,6 +299,7 @@ double pair_gain(const GainBlock& b, const T* row) {
 }
 
 #include "factor.inc"
+#include "lines.inc"
 #include "pairs.inc"
 #include "scan.inc"
 #include "sparse.inc"
@@ -314,6 +316,9 @@ const Table& MM_CONCAT(MULTIMARGIN_SIMD_TARGET, _table)() {
                              axpy<double>,
                              dot,
                              dot_f32,
+                             dot_mixed,
+                             combine_lines,
+                             spread_lines,
                              rotate,
                              subtract_product,
                              subtract_columns,

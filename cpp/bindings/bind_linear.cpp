@@ -1,0 +1,203 @@
+#include <nanobind/stl/vector.h>
+
+#include "arrays.hpp"
+#include "binary_linear.hpp"
+#include "linear_descent.hpp"
+#include "python_watcher.hpp"
+#include "statement.hpp"
+#include "store.hpp"
+#include "weighted_gram.hpp"
+
+namespace multimargin::bindings {
+
+namespace {
+
+using namespace nb::literals;
+
+using Array1 = Vector1<double>;
+using Array2 = Matrix<double>;
+
+// Dense or sparse rows, read in place.
+struct LinearData {
+    template <class T>
+    explicit LinearData(const Matrix<T>& data) : owner(nb::cast(data)), view(view_of(data)) {}
+    explicit LinearData(const SparseData& data) : owner(nb::find(data)), view(data.view) {}
+
+    nb::object owner;  // keeps the memory alive
+    DataView view;
+};
+
+NumpyArray<double> copy_of(std::vector<double> values, std::initializer_list<std::size_t> shape) {
+    return to_numpy<double>(std::move(values), shape);
+}
+
+struct LinearResult {
+    nb::object amounts;
+    nb::object weights;
+    LinearReport report;
+    nb::object error;
+};
+
+// What a machine is trained on.
+struct LinearStatement {
+    LinearStatement(const Machine& of, Loss charge, const Vector1<std::int64_t>& row_list,
+                    const Vector1<std::int64_t>& classes, const Array1& bounds, double constant)
+        : machine(of),
+          loss(charge),
+          rows(indices_of(row_list)),
+          y(indices_of(classes)),
+          C(bounds.data(), bounds.data() + bounds.shape(0)),
+          offset(constant) {}
+
+    Machine machine;
+    Loss loss;
+    std::vector<Index> rows, y;
+    std::vector<double> C;
+    double offset;
+};
+
+LinearResult solve_linear(const LinearData& data, const LinearStatement& s, const LinearOptions& options,
+                          const nb::object& start, const nb::object& watch) {
+    const LinearProblem problem(data.view, s.machine, s.loss, s.rows, s.y, s.C, s.offset);
+    const std::size_t n = s.rows.size(), width = unsigned_index(problem.machine.max_components());
+    LinearDescent* running = nullptr;
+    PythonWatcher watcher(watch, [&] { return nb::object(nb::cast(copy_of(running->amounts(), {n, width}))); });
+    LinearDescent descent(problem, options, &watcher);
+    running = &descent;
+    if (!start.is_none()) {
+        const auto given = nb::cast<Array2>(start);
+        const bool fits = given.shape(0) == n && given.shape(1) == width;
+        if (!fits) throw nb::value_error("the start needs one row per example and one column per component");
+        descent.start({given.data(), n * width});
+    }
+    LinearReport report;
+    {
+        const nb::gil_scoped_release released;
+        report = descent.run();
+    }
+    const std::size_t d = unsigned_index(problem.machine.n_classes);
+    std::vector<double> weights = descent.weights();
+    const std::size_t n_lines = weights.size() / d;
+    return {nb::cast(copy_of(descent.amounts(), {n, width})), nb::cast(copy_of(std::move(weights), {n_lines, d})),
+            report, watcher.error};
+}
+
+struct LinearBinaryResult {
+    nb::object amounts;
+    nb::object weights;
+    LinearReport report;
+};
+
+struct LinearBatchResult {
+    nb::list results;
+    StopReason stop_reason;
+    nb::object error;
+};
+
+nb::object array_of(const std::vector<double>& values) { return nb::cast(copy_of(values, {values.size()})); }
+
+LinearBatchResult solve_linear_statements(const LinearData& data, const std::vector<const Statement*>& statements,
+                                          Loss loss, double offset, const LinearOptions& options,
+                                          const nb::object& watch) {
+    std::deque<LinearBinaryTask> tasks;
+    for (const Statement* s : statements) {
+        LinearBinaryTask& task = tasks.emplace_back();
+        task.rows = s->rows;
+        task.n_positive = s->n_positive;
+        task.C = s->C;
+        task.amounts.assign(s->rows.size(), 0.0);
+        if (s->start.is_none()) continue;
+        const auto given = nb::cast<Array1>(s->start);
+        if (given.shape(0) != s->rows.size()) throw nb::value_error("the start needs one entry per example");
+        std::copy_n(given.data(), given.shape(0), task.amounts.begin());
+    }
+    PythonWatcher watcher(watch, [&tasks] {
+        nb::list all;
+        for (const LinearBinaryTask& task : tasks) all.append(task.finished ? array_of(task.amounts) : nb::none());
+        return nb::object(all);
+    });
+    LinearBatchResult result;
+    {
+        const nb::gil_scoped_release released;
+        result.stop_reason = solve_linear_binary(data.view, tasks, loss, offset, options, &watcher);
+    }
+    for (const LinearBinaryTask& task : tasks) {
+        result.results.append(LinearBinaryResult{array_of(task.amounts), array_of(task.weights), task.report});
+    }
+    result.error = watcher.error;
+    return result;
+}
+
+using Output = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void fill_weighted_gram(const LinearData& data, const Vector1<std::int64_t>& rows, const Array1& weights,
+                        const Output& out, Index n_threads) {
+    const std::size_t n = unsigned_index(column_count(data.view));
+    if (out.shape(0) != n || out.shape(1) != n) throw nb::value_error("out needs one row and column per feature");
+    const std::vector<Index> row_list = indices_of(rows);
+    SignalWatcher watcher;
+    {
+        const nb::gil_scoped_release released;
+        ThreadTeam team(n_threads);
+        Monitor monitor(&watcher, infinity);
+        weighted_gram(data.view, row_list, span_of(weights), out.data(), team, monitor);
+    }
+    if (watcher.pending) throw nb::python_error();
+}
+
+void bind_linear_structs(nb::module_& module) {
+    nb::class_<LinearData>(module, "LinearData")
+        .def(nb::init<const SparseData&>(), "data"_a)
+        .def(nb::init<const Matrix<float>&>(), "data"_a.noconvert())
+        .def(nb::init<const Matrix<double>&>(), "data"_a.noconvert());
+    nb::class_<LinearStatement>(module, "LinearStatement")
+        .def(nb::init<const Machine&, Loss, const Vector1<std::int64_t>&, const Vector1<std::int64_t>&, const Array1&,
+                      double>(),
+             "machine"_a, "loss"_a, "rows"_a, "y"_a, "C"_a, "offset"_a);
+    nb::class_<LinearOptions>(module, "LinearOptions")
+        .def(nb::init<>())
+        .def_rw("tol", &LinearOptions::tol)
+        .def_rw("max_iter", &LinearOptions::max_iter)
+        .def_rw("max_passes", &LinearOptions::max_passes)
+        .def_rw("max_time", &LinearOptions::max_time)
+        .def_rw("max_cost", &LinearOptions::max_cost)
+        .def_rw("shrinking", &LinearOptions::shrinking)
+        .def_rw("n_threads", &LinearOptions::n_threads)
+        .def_rw("seed", &LinearOptions::seed);
+    nb::class_<LinearReport>(module, "LinearReport")
+        .def_ro("stop_reason", &LinearReport::stop_reason)
+        .def_ro("iterations", &LinearReport::iterations)
+        .def_ro("passes", &LinearReport::passes)
+        .def_ro("seconds", &LinearReport::seconds)
+        .def_ro("violation", &LinearReport::violation)
+        .def_ro("dual", &LinearReport::dual)
+        .def_ro("cost", &LinearReport::cost)
+        .def_ro("n_support", &LinearReport::n_support)
+        .def_ro("verified", &LinearReport::verified);
+}
+
+}  // namespace
+
+void bind_linear(nb::module_& module) {
+    bind_linear_structs(module);
+    nb::class_<LinearResult>(module, "LinearResult")
+        .def_ro("amounts", &LinearResult::amounts)
+        .def_ro("weights", &LinearResult::weights)
+        .def_ro("report", &LinearResult::report)
+        .def_ro("error", &LinearResult::error);
+    nb::class_<LinearBinaryResult>(module, "LinearBinaryResult")
+        .def_ro("amounts", &LinearBinaryResult::amounts)
+        .def_ro("weights", &LinearBinaryResult::weights)
+        .def_ro("report", &LinearBinaryResult::report);
+    nb::class_<LinearBatchResult>(module, "LinearBatchResult")
+        .def_ro("results", &LinearBatchResult::results)
+        .def_ro("stop_reason", &LinearBatchResult::stop_reason)
+        .def_ro("error", &LinearBatchResult::error);
+    module.def("solve_linear", &solve_linear, "data"_a, "statement"_a, "options"_a, "start"_a.none(), "watch"_a.none());
+    module.def("solve_linear_binary", &solve_linear_statements, "data"_a, "statements"_a, "loss"_a, "offset"_a,
+               "options"_a, "watch"_a.none());
+    module.def("weighted_gram", &fill_weighted_gram, "data"_a, "rows"_a, "weights"_a, "out"_a.noconvert(),
+               "n_threads"_a);
+}
+
+}  // namespace multimargin::bindings

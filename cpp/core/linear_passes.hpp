@@ -1,0 +1,185 @@
+// Coordinate descent over examples on weights by feature: the order of visits, shrinking, limits and the end.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "monitor.hpp"
+#include "rng.hpp"
+#include "types.hpp"
+
+namespace multimargin {
+
+struct LinearOptions {
+    double tol = 1e-3;
+    Index max_iter = -1;    // steps on an example; -1: no limit
+    Index max_passes = -1;  // over the active examples; -1: no limit
+    double max_time = infinity;
+    double max_cost = infinity;  // multiply-adds, after which the solve ends as unfinished
+    bool shrinking = true;
+    Index n_threads = 1;
+    std::uint64_t seed = 0;  // of the order of visits
+};
+
+struct LinearReport {
+    StopReason stop_reason = StopReason::converged;
+    Index iterations = 0;
+    Index passes = 0;
+    double seconds = 0.0;
+    double violation = infinity;  // largest one met in the last pass over all examples
+    double dual = 0.0;
+    double cost = 0.0;
+    Index n_support = 0;
+    bool verified = false;  // in that pass the weights did not change
+};
+
+// The largest gradients that want a variable to rise and to fall.
+struct Extremes {
+    double rise = 0.0;
+    double fall = 0.0;
+
+    double violation() const { return std::max(rise, fall); }
+    void include(const Extremes& other) {
+        rise = std::max(rise, other.rise);
+        fall = std::max(fall, other.fall);
+    }
+};
+
+struct Visit {
+    Extremes gradient;
+    bool stepped = false;
+    bool rests = false;  // all variables at bounds, pushed there harder than the last pass's extremes
+};
+
+// Visits examples in a random order, new for each pass; those that rest are left out until the others meet tol
+// (HCLKS08). The end is a pass over all examples which steps on those that violate by more than tol only: where it
+// finds none the weights stood still, so that the largest violation it met is that of one point.
+//
+// Steps has: visit(example, rests_beyond, step_above); cost() so far; passed_over, the share of the last pass's
+// violation up to which an example is not worth a step; fetch_example and fetch_row, which ask memory for what a later
+// visit needs; drift(n), how far n steps may have taken scores from those of the variables, and refresh() to undo it;
+// rounding(), below which a violation need not fall.
+template <class Steps>
+class LinearPasses {
+  public:
+    LinearPasses(Steps& steps, Index n, const LinearOptions& options, Monitor& monitor)
+        : steps_(steps), options_(options), monitor_(monitor), order_(unsigned_index(n)), rng_(options.seed) {
+        std::iota(order_.begin(), order_.end(), Index{0});
+        active_ = n;
+    }
+
+    // `warm`: the start may be an optimum already, which one pass would show.
+    StopReason run(bool warm) {
+        bool closing = warm;
+        Extremes beyond = nothing_rests;
+        while (true) {
+            const bool full = active_ == size();
+            const double worthwhile = violation_ < infinity ? Steps::passed_over * violation_ : 0.0;
+            const bool complete = pass(beyond, closing && full ? options_.tol : worthwhile);
+            if (!complete) return reason_;
+            ++passes_;
+            violation_ = seen_.violation();
+            if (full) full_violation_ = violation_;
+            if (closing && full && !stepped_) {
+                verified_ = true;
+                return StopReason::converged;
+            }
+            if (passes_ == options_.max_passes) return StopReason::max_iter;
+            closing = violation_ <= options_.tol;
+            beyond = limits_after(seen_);
+            if (closing) {
+                active_ = size();
+                beyond = nothing_rests;
+                if (steps_.drift(n_steps_) > 0.1 * options_.tol) steps_.refresh();
+            }
+            if (hovers(full)) return StopReason::stalled;
+        }
+    }
+
+    Index passes() const { return passes_; }
+    Index iterations() const { return n_steps_; }
+    Index active() const { return active_; }
+    double violation() const { return violation_; }
+    double full_violation() const { return full_violation_; }
+    bool verified() const { return verified_; }
+
+  private:
+    static constexpr Extremes nothing_rests{infinity, infinity};
+    static constexpr double cost_between_polls = 1e5;
+    static constexpr Index patience = 50;  // passes without a smaller violation
+
+    Index size() const { return static_cast<Index>(order_.size()); }
+
+    // False when a limit or the monitor ended it; then reason_ says which.
+    bool pass(const Extremes& beyond, double step_above) {
+        for (Index i = active_ - 1; i > 0; --i) std::swap(at(i), at(rng_.below_fast(i + 1)));
+        seen_ = {};
+        stepped_ = false;
+        for (Index s = 0; s < active_; ++s) {
+            if (steps_.cost() >= next_poll_ && must_stop()) return false;
+            if (s + 8 < active_) steps_.fetch_example(at(s + 8));
+            if (s + 4 < active_) steps_.fetch_row(at(s + 4));
+            const Visit visit = steps_.visit(at(s), beyond, step_above);
+            seen_.include(visit.gradient);
+            if (visit.rests && options_.shrinking) {
+                std::swap(at(s--), at(--active_));
+                continue;
+            }
+            if (!visit.stepped) continue;
+            stepped_ = true;
+            if (++n_steps_ == options_.max_iter) {
+                reason_ = StopReason::max_iter;
+                return false;
+            }
+        }
+        return true;
+    }
+
+    Index& at(Index position) { return order_[unsigned_index(position)]; }
+
+    bool must_stop() {
+        next_poll_ = std::min(steps_.cost() + cost_between_polls, options_.max_cost);
+        if (steps_.cost() >= options_.max_cost) {
+            reason_ = StopReason::unfinished;
+            return true;
+        }
+        if (!monitor_.poll()) return false;
+        reason_ = monitor_.reason();
+        return true;
+    }
+
+    // A side on which nothing moved says nothing about how far its variables are from moving.
+    static Extremes limits_after(const Extremes& seen) {
+        return {seen.rise > 0.0 ? seen.rise : infinity, seen.fall > 0.0 ? seen.fall : infinity};
+    }
+
+    // A tolerance below what rounding allows is never met: then the violation hovers. All examples have a say in that.
+    bool hovers(bool full) {
+        if (violation_ < 0.9 * least_) {
+            least_ = violation_;
+            waited_ = 0;
+        }
+        if (++waited_ < patience) return false;
+        const bool rounded = violation_ <= steps_.rounding();
+        if (rounded && !full) active_ = size();
+        if (!rounded) waited_ = 0;
+        return rounded && full;
+    }
+
+    Steps& steps_;
+    const LinearOptions& options_;
+    Monitor& monitor_;
+    std::vector<Index> order_;
+    Rng rng_;
+    Index active_ = 0;
+    Extremes seen_;
+    bool stepped_ = false, verified_ = false;
+    Index passes_ = 0, n_steps_ = 0, waited_ = 0;
+    double violation_ = infinity, full_violation_ = infinity, least_ = infinity;
+    double next_poll_ = 0.0;
+    StopReason reason_ = StopReason::converged;
+};
+
+}  // namespace multimargin
