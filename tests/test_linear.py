@@ -233,6 +233,46 @@ def test_changed_weights_do_not_verify(wine: Any) -> None:
     assert not verify(model, X, y).optimal
 
 
+@pytest.mark.parametrize("machine", ["ova", "ww"])
+@pytest.mark.parametrize("solver", ["asvm", "lsvm"])
+def test_solvers_of_the_squared_hinge(solver: str, machine: str) -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    X = minmax_scale(X, (-1, 1))
+    common: dict[str, Any] = {"multi_class": machine, "loss": "squared_hinge", "bias": "regularized", "tol": 1e-6}
+    named = LinearSVC(solver=solver, **common).fit(X, y)
+    usual = LinearSVC(**common).fit(X, y)
+    assert named.certificate_.solver == solver
+    assert verify(named, X, y).optimal
+    np.testing.assert_allclose(named.coef_, usual.coef_, atol=1e-4)
+    with pytest.raises(ValueError, match="two classes"):
+        LinearSVC(solver=solver).fit(*load_iris(return_X_y=True))
+    with pytest.raises(ValueError, match="does not apply"):
+        LinearSVC(solver=solver, **common | {"multi_class": "ovo"}).fit(X, y)
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized"])
+@pytest.mark.parametrize("machine", ALL)
+def test_solvers_agree(machine: str, bias: str, wine: Any) -> None:
+    X, y = wine
+    duals = []
+    for solver in ("descent", "newton", "auto"):
+        model = LinearSVC(multi_class=machine, bias=bias, solver=solver, tol=1e-5).fit(X, y)
+        assert model.certificate_.stop_reason == "converged"
+        duals.append(_sums(model.certificate_)[1])
+    assert max(duals) - min(duals) <= 1e-6 * max(duals)
+
+
+def test_descent_goes_over_to_newton() -> None:
+    X, y = make_classification(600, 10, n_informative=6, n_classes=3, flip_y=0.3, random_state=0)
+    easy = LinearSVC(multi_class="ww", bias="regularized", C=1e-3, tol=1e-2).fit(X, y)
+    hard = LinearSVC(multi_class="ww", bias="regularized", C=2.0**12).fit(X, y)
+    assert easy.certificate_.solver.startswith("descent")
+    assert hard.certificate_.solver == "descent and newton"
+    assert verify(hard, X, y).optimal
+    with pytest.raises(ValueError, match="bias='exact'"):
+        LinearSVC(solver="descent").fit(X, y)
+
+
 def test_bad_parameters() -> None:
     X, y = load_iris(return_X_y=True)
     wrong: list[tuple[dict[str, Any], type[Exception]]] = [

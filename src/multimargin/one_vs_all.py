@@ -42,17 +42,23 @@ def solve_one_vs_all(
     if np.isinf(problem.data.C).any():
         refuse_if_inseparable(problem)
     binaries = class_problems(problem.data)
-    starts = None if start is None else [_of_class(problem, binary, c, start) for c, binary in enumerate(binaries)]
+    starts = (
+        None
+        if start is None
+        else [part_of_class(problem, binary, c, start.amounts) for c, binary in enumerate(binaries)]
+    )
 
     def watch_parts(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
         def state() -> SolverState:
             parts = [np.zeros(len(b.rows)) if a is None else a for a, b in zip(snapshot(), binaries, strict=True)]
-            return SolverState(_join(problem, binaries, parts), None, problem.n_classes, np.zeros(problem.n_classes))
+            return SolverState(
+                join_classes(problem, binaries, parts), None, problem.n_classes, np.zeros(problem.n_classes)
+            )
 
         return watch is not None and watch(progress, state)
 
     batch = solve_batch(problem.store, binaries, problem.loss, options, starts, None if watch is None else watch_parts)
-    amounts = _join(problem, binaries, [solution.amounts for solution in batch.solutions])
+    amounts = join_classes(problem, binaries, [solution.amounts for solution in batch.solutions])
     bias = np.array([solution.bias for solution in batch.solutions])
     report = sum_reports([solution.report for solution in batch.solutions])
     state = SolverState(amounts, None, problem.n_classes, bias)
@@ -74,7 +80,7 @@ def _components(problem: DualProblem, c: int) -> FloatArray:
     return np.where(y == c, 0, np.where(y > c, c + 1, c))
 
 
-def _join(problem: DualProblem, binaries: list[BinaryProblem], parts: list[FloatArray]) -> FloatArray:
+def join_classes(problem: DualProblem, binaries: list[BinaryProblem], parts: list[FloatArray]) -> FloatArray:
     """Return the amounts (n_examples, n_classes) of the classes' dual variables."""
     amounts = np.zeros((problem.n_examples, problem.n_components))
     for c, (binary, part) in enumerate(zip(binaries, parts, strict=True)):
@@ -83,6 +89,7 @@ def _join(problem: DualProblem, binaries: list[BinaryProblem], parts: list[Float
     return amounts
 
 
-def _of_class(problem: DualProblem, binary: BinaryProblem, c: int, state: SolverState) -> FloatArray:
+def part_of_class(problem: DualProblem, binary: BinaryProblem, c: int, amounts: FloatArray) -> FloatArray:
+    """Return the dual variables of class c's binary problem, in the order of its rows."""
     examples = np.concatenate([binary.positive, binary.negative])
-    return np.ascontiguousarray(state.amounts[examples, _components(problem, c)[examples]])
+    return np.ascontiguousarray(amounts[examples, _components(problem, c)[examples]])

@@ -49,9 +49,12 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: 
     random_state : object, default=None
         Accepted for compatibility; nothing in the training is random.
     max_iter : int, default=-1
-        Limit on Newton's steps, for "ovo" and "dag" of each pair; -1 for none.
-    solver : {"auto", "newton"}, default="auto"
-        "newton": the multiplier method with Newton's method inside.
+        Limit on passes over the data and Newton's steps together, for "ovo" and "dag" of each pair; -1 for none.
+    solver : {"auto", "descent", "newton", "asvm", "lsvm"}, default="auto"
+        "descent": exact steps on one example after the other (not for an exact bias); "newton": the multiplier method
+        with Newton's method inside. "auto" begins with the first, where it applies, and goes over to the second when
+        that has cost as much as the second would. "asvm" and "lsvm" (active set and Lagrangian methods) are for
+        comparison: two classes, squared hinge, a regularised bias.
     max_time : float or None, default=None
         Seconds after which the fit ends with the model it has.
     warm_start : bool, default=False
@@ -73,7 +76,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: 
     certificate_ : Certificate
         Objectives, gap, KKT violation, why the fit ended; for "ovo" and "dag" the worst pair's, all in ``parts``.
     n_iter_ : ndarray of int
-        Newton's steps, one number for each pair of "ovo" and "dag".
+        Passes and Newton's steps, one number for each pair of "ovo" and "dag".
     fit_status_ : int
         0 converged, else 1.
     class_weight_ : ndarray of shape (n_classes,)

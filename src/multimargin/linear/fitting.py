@@ -25,7 +25,8 @@ from multimargin.fitting import (
 )
 from multimargin.kernels import KernelSpec
 from multimargin.linear.model import LinearModel
-from multimargin.linear.solving import LinearLimits, LinearPoint, LinearSolution, solve_linear
+from multimargin.linear.solving import AUTO, DESCENT, NEWTON, LinearLimits, LinearPoint, LinearSolution, solve_linear
+from multimargin.linear.squared import METHODS, check_squared, solve_squared
 from multimargin.machines import MACHINES, FloatArray, IntArray, Machine
 from multimargin.pair_fitting import ENDS, PairFit, PairState
 from multimargin.pair_fitting import check_start as check_pair_start
@@ -36,9 +37,13 @@ from multimargin.separability import refuse_if_inseparable
 from multimargin.solver import Progress, Solution, SolverState, StopReason, check_start
 from multimargin.training_set import TrainingSet
 
-SOLVERS = ("auto", "newton")
-REASON = "weights by Newton's method, at a cost that does not grow with C"
-SOLVER_NAME = "newton"
+SOLVERS = (AUTO, DESCENT, NEWTON, *METHODS)
+REASONS = {
+    AUTO: "coordinate steps while they are cheap, then Newton's method, whose cost does not grow with C",
+    DESCENT: "asked for",
+    NEWTON: "asked for",
+    **dict.fromkeys(METHODS, "asked for"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +95,11 @@ def check_linear_control(params: dict[str, Any]) -> None:
     """Check the parameters that need no data."""
     check.check_number("C", params["C"], low=0.0, strict=True, allow_inf=True)
     check.check_choice("solver", params["solver"], SOLVERS)
+    if params["solver"] == DESCENT and linear_bias(params) is Bias.EXACT:
+        raise ValueError(
+            "solver='descent' does not apply to bias='exact', whose constraints tie all examples together; use "
+            "solver='auto', or bias='regularized' or 'none'."
+        )
     check.check_flag("warm_start", params["warm_start"])
     check.check_integer("max_iter", params["max_iter"], low=-1, meaning="-1 for no limit")
     check.check_integer("verbose", int(params["verbose"]), low=0)
@@ -111,6 +121,7 @@ def run_linear_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, st
         int(params["max_iter"]),
         float("inf") if params["max_time"] is None else float(params["max_time"]),
         SMALL_PROBLEM_TOL if small else 0.0,
+        params["solver"],
     )
     with progress_line(int(params["verbose"]), recipe.scheme or recipe.machine.name) as show:
         watch = make_watch(params, show, task) if is_watched(params, task) else None
@@ -147,10 +158,17 @@ class _MachineFit:
         def told(moment: Progress, snapshot: Callable[[], LinearPoint]) -> bool:
             return watch is not None and watch(moment, lambda: self._attributes_of(snapshot()))
 
-        self.solution = solve_linear(self.problem, limits, start, None if watch is None else told)
+        watched = None if watch is None else told
+        if limits.solver in METHODS:
+            check_squared(limits.solver, self.problem)
+            self.solution = solve_squared(limits.solver, self.problem, limits, start, watched)
+        else:
+            self.solution = solve_linear(self.problem, limits, start, watched)
         self.error, self.n_iter = self.solution.error, [self.solution.report.n_iter]
         core = Solution(self.solution.point.state, self.solution.report, self.error)
-        return certify(self.problem, core, tol=self.recipe.tol, solver=SOLVER_NAME, reason=REASON)
+        return certify(
+            self.problem, core, tol=self.recipe.tol, solver=self.solution.solver, reason=REASONS[limits.solver]
+        )
 
     def state(self) -> SolverState:
         return replace(self.solution.point.state, scores=None)
@@ -180,6 +198,11 @@ class _PairwiseFit:
         return [each.report.n_iter for each in self.solutions]
 
     def solve(self, limits: LinearLimits, start: PairState | None, watch: ModelWatch | None) -> Certificate:
+        if limits.solver in METHODS:
+            raise ValueError(
+                f"solver={limits.solver!r} does not apply to multi_class={self.fit.recipe.scheme!r}; use "
+                "multi_class='ova', which is the same machine for two classes, or solver='auto'."
+            )
         if start is not None:
             check_pair_start(self.fit, start)
         if np.isinf(self.fit.data.C).any():
@@ -195,7 +218,7 @@ class _PairwiseFit:
             ended = reason if ended is None and reason in ENDS else ended
             self.error = self.error or solution.error
             self.solutions.append(solution)
-            parts.append(self._certify(index, reason))
+            parts.append(self._certify(index, reason, REASONS[limits.solver]))
         return worst_of(parts)
 
     def _solve_pair(
@@ -219,14 +242,14 @@ class _PairwiseFit:
         quiet = watch is None or ended is not None
         return solve_linear(self.fit.dual_problem(self.fit.problems[index]), own, seed, None if quiet else told)
 
-    def _certify(self, index: int, reason: StopReason) -> Certificate:
+    def _certify(self, index: int, reason: StopReason, why: str) -> Certificate:
         binary, solution, recipe = self.fit.problems[index], self.solutions[index], self.fit.recipe
         state = solution.point.state
         bias = 0.0 if state.bias is None else float(state.bias[1])
         scores = np.asarray(state.scores)[:, 1]
         numbers = evaluate_binary(binary, state.amounts[:, 0], scores, bias, recipe.loss, recipe.bias)
         report = replace(solution.report, stop_reason=reason)
-        return assemble(recipe.kernel, numbers, report=report, tol=recipe.tol, solver=(SOLVER_NAME, REASON))
+        return assemble(recipe.kernel, numbers, report=report, tol=recipe.tol, solver=(solution.solver, why))
 
     def state(self) -> PairState:
         return PairState(tuple(point.state.amounts[:, 0] for point in self._points()))

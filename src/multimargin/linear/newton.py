@@ -161,19 +161,21 @@ class MultiplierMethod:
         together = (lambda x: x) if task.separable else (lambda x: np.array([x.sum()]))
         linear = together((self._slope(self.weights, regularization) * direction).sum(axis=0))
         square = together((regularization[:, None] * direction**2).sum(axis=0))
+        apart = task.separable and task.n_columns > 1
         columns = task.table.class1[task.y]
         margin_change = change / sigma
+        squares = change * margin_change
 
-        def by_column(values: FloatArray) -> FloatArray:
-            if not task.separable:
-                return np.array([values.sum()])
-            sums = np.bincount(columns.ravel(), weights=values.ravel(), minlength=task.n_columns)
+        def by_column(a: FloatArray, b: FloatArray) -> FloatArray:
+            if not apart:
+                return np.array([np.vdot(a, b)])
+            sums = np.bincount(columns.ravel(), weights=(a * b).ravel(), minlength=task.n_columns)
             return sums.astype(np.float64)
 
         def slope_and_curvature(t: FloatArray) -> tuple[FloatArray, FloatArray]:
-            point = proximal.step_with_slope(task, v - (t[columns] if task.separable else t[0]) * change, self.sigma)
-            slope = linear + t * square - by_column(point.amounts * margin_change)
-            curvature = by_column(sigma * point.slope * margin_change**2)
+            point = proximal.step_with_slope(task, v - (t[columns] if apart else t[0]) * change, self.sigma)
+            slope = linear + t * square - by_column(point.amounts, margin_change)
+            curvature = by_column(point.slope, squares)
             if point.share is not None:
                 held = (point.slope * margin_change).sum(axis=1)
                 curvature = curvature - float(np.sum(self.sigma * point.share * held**2))
@@ -212,7 +214,8 @@ def find_root(function: Callable[[FloatArray], tuple[FloatArray, FloatArray]], n
         if done.all():
             break
         low, high = np.where(value < 0, t, low), np.where(value >= 0, t, high)
-        newton = t - value / np.maximum(slope, 1e-300)
+        with np.errstate(over="ignore"):
+            newton = t - value / np.maximum(slope, 1e-300)
         open_ended = np.isinf(high)
         middle = 0.5 * (low + np.where(open_ended, 4 * np.maximum(low, 1e-3), high))
         following = np.where((newton > low) & (newton < high), newton, middle)

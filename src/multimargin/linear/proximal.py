@@ -48,6 +48,7 @@ def step_with_slope(task: LinearTask, v: FloatArray, sigma: FloatArray) -> Proxi
     if task.loss is Loss.HINGE:
         full = a.sum(axis=1) >= task.C * (1 - 1e-12)
         share = np.where(full & (count > 0), 1.0 / np.maximum(count, 1), 0.0)
+        free &= ~(full & (count == 1))[:, None]  # all of C on one component, which has nothing to move against
     else:
         ratio = sigma / (2 * task.C)
         share = ratio / (1.0 + count * ratio)

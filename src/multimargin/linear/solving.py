@@ -11,14 +11,20 @@ import numpy as np
 from multimargin.balance import balance, movable_support, movable_without_harm
 from multimargin.certificate import Objectives, dual_gradient, evaluate
 from multimargin.coupling import coefficients
+from multimargin.linear.descending import budget, descend
 from multimargin.linear.newton import MultiplierMethod
 from multimargin.linear.task import BINARY, LinearTask
+from multimargin.linear_core import LinearOptions
 from multimargin.machines import MACHINES, FloatArray
+from multimargin.matrices import is_sparse
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.solver import Progress, SolverReport, SolverState, StopReason
 
 # The method aims below tol: balancing the sums of an exact bias and rounding take their share.
 AIM = 0.8
+AUTO, NEWTON, DESCENT = "auto", "newton", "descent"
+# The multipliers that a descent leaves are worth a narrower first problem.
+WIDER = 8.0
 MAX_ROUNDS = 6
 REPORT_SECONDS = 0.05
 EXTRA_STEPS = 60
@@ -26,12 +32,16 @@ EXTRA_STEPS = 60
 
 @dataclass(frozen=True)
 class LinearLimits:
-    """What ends a solve: tol bounds the KKT violation, ``max_iter`` Newton's steps (-1: no limit)."""
+    """What ends a solve, and how it goes.
+
+    ``tol`` bounds the KKT violation, ``max_iter`` the passes of a descent and Newton's steps (-1: no limit).
+    """
 
     tol: float
     max_iter: int = -1
     max_time: float = float("inf")
     extra_tol: float = 0.0  # where tol is reached, go on towards this one for a while
+    solver: str = AUTO
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +60,7 @@ class LinearSolution:
     point: LinearPoint
     report: SolverReport
     error: BaseException | None
+    solver: str
 
 
 # Called about every 50 ms with the progress and a function that returns the current point; True stops.
@@ -85,7 +96,7 @@ class _Solve:
         bias = None if start is None or start.bias is None else start.bias[-1:] if self.binary else start.bias
         self.method = MultiplierMethod(self.task, amounts, bias)
         self.error: BaseException | None = None
-        self.stopped: StopReason | None = None
+        self.passes = 0
 
     def _task(self) -> LinearTask:
         """The problem on one column where two classes need no more."""
@@ -100,7 +111,7 @@ class _Solve:
         )
 
     def _feasible(self, amounts: FloatArray) -> FloatArray:
-        a = np.maximum(amounts[:, :1] if self.binary else amounts, 0.0)
+        a = np.maximum(self._reduced(amounts), 0.0)
         cap = self.task.cap[:, None]
         if not self.task.simplex:
             return np.minimum(a, cap)
@@ -120,6 +131,13 @@ class _Solve:
     def run(self) -> LinearSolution:
         tol, reason = AIM * self.limits.tol, StopReason.STALLED
         point = self._settle(quick=True)
+        if self.limits.solver != NEWTON and not self.task.free_bias:
+            reason = self._descend()
+            point = self._settle(quick=True)
+            missed = reason is StopReason.CONVERGED and point.numbers.violation > self.limits.tol
+            if self.limits.solver == DESCENT or not (missed or reason in (StopReason.UNFINISHED, StopReason.STALLED)):
+                return self._solution(reason if not missed else StopReason.STALLED, point)
+            self.method.width *= WIDER
         for _ in range(MAX_ROUNDS):
             try:
                 found = self.method.run(tol, self._stop)
@@ -131,10 +149,43 @@ class _Solve:
                 break
             tol *= 0.3
             reason = StopReason.STALLED
+        return self._solution(reason, point)
+
+    def _solution(self, reason: StopReason, point: LinearPoint) -> LinearSolution:
         if reason is not StopReason.INTERRUPTED and point.numbers.violation <= self.limits.tol:
             reason = StopReason.CONVERGED
             point = self._polished(point)
-        return LinearSolution(point, self._report(reason, point.numbers), self.error)
+        way = [name for name, n in ((DESCENT, self.passes), (NEWTON, self.method.n_newton)) if n]
+        return LinearSolution(point, self._report(reason, point.numbers), self.error, " and ".join(way) or NEWTON)
+
+    def _descend(self) -> StopReason:
+        """Coordinate steps, for "auto" no more of them than Newton's method would cost."""
+        X = self.problem.data.X
+        entries = X.nnz if is_sparse(X) else X.size
+        columns = 1 if self.task.separable else self.task.n_columns
+        auto = self.limits.solver == AUTO
+        options = LinearOptions(
+            tol=AIM * self.limits.tol,
+            max_passes=self.limits.max_iter,
+            max_time=max(1e-9, 0.95 * self.limits.max_time - (time.perf_counter() - self.began)),
+            max_cost=budget(self.problem, entries, columns) if auto else float("inf"),
+        )
+
+        def told(progress: Progress, amounts: Callable[[], FloatArray]) -> bool:
+            def point() -> LinearPoint:
+                self.method.amounts = self._reduced(amounts())
+                return self._settle(quick=True)
+
+            return self.watch is not None and self.watch(progress, point)
+
+        start = self._expand(self.method.amounts)
+        found = descend(self.problem, options, start, None if self.watch is None else told)
+        self.error, self.passes = found.error, found.passes
+        self.method = MultiplierMethod(self.task, self._reduced(found.amounts))
+        return found.stop_reason
+
+    def _reduced(self, amounts: FloatArray) -> FloatArray:
+        return amounts[:, :1] if self.binary else amounts
 
     def _polished(self, point: LinearPoint) -> LinearPoint:
         """The point after some more steps, if they made it better; an interrupt finds it good enough."""
@@ -179,7 +230,7 @@ class _Solve:
 
     def _stop(self, n_newton: int, violation: float) -> StopReason | None:
         seconds = time.perf_counter() - self.began
-        if 0 <= self.limits.max_iter < n_newton:
+        if 0 <= self.limits.max_iter < self.passes + n_newton:
             return StopReason.MAX_ITER
         if seconds > 0.95 * self.limits.max_time:
             return StopReason.MAX_TIME
@@ -196,7 +247,7 @@ class _Solve:
     def _report(self, reason: StopReason, numbers: Objectives) -> SolverReport:
         return SolverReport(
             stop_reason=reason,
-            n_iter=self.method.n_newton,
+            n_iter=self.passes + self.method.n_newton,
             seconds=time.perf_counter() - self.began,
             violation=numbers.violation,
             dual=numbers.dual,

@@ -10,21 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dposv
 
 from multimargin.linear.proximal import Proximal
 from multimargin.linear.task import LinearTask
+from multimargin.linear_core import linear_data, weighted_gram
 from multimargin.machines import FloatArray, IntArray
 from multimargin.matrices import DataMatrix, is_sparse
 
 # Unknowns of a factor that is still cheap beside a pass over the data.
 MOST_WEIGHTS = 3000
 MOST_FREE = 4000
-# Products of all pairs of features are formed for blocks of at most so many numbers.
-MOST_PRODUCTS = 4_000_000
-FEW_FEATURES = 64
 CG_STEPS = 200
 CG_TOL = 1e-6
 
@@ -37,6 +34,7 @@ class Equations:
     X: DataMatrix  # of these rows, with the constant
     derivative: FloatArray  # S: (n, n_columns, n_columns), or its diagonals (n, n_columns) where columns are separable
     regularization: FloatArray  # (n_weights,)
+    products: FloatArray | None  # of pairs of features of these rows, where features are few
     damping: FloatArray | None = None  # (n_weights, n_weights) or its diagonal
 
     @classmethod
@@ -46,8 +44,8 @@ class Equations:
         derivative = (
             _diagonals(task, labels, slope) if task.separable else _derivatives(task, labels, slope, point, rows)
         )
-        X = with_constant(task.X[rows], task.constant)
-        return cls(rows, X, derivative, regularization)
+        products = None if task.separable or task.products is None else task.products[rows]
+        return cls(rows, task.rows_with_constant(rows), derivative, regularization, products)
 
     def damped(self, share: float, metric: FloatArray) -> Equations:
         """Return the equations with a share of a metric of the weights, or of its diagonal, added to each column.
@@ -89,7 +87,7 @@ class Equations:
 
     def _by_weights(self, right: FloatArray) -> FloatArray:
         n, k = right.shape
-        blocks = _blocks(self.X, self.derivative)  # (k, k, n, n)
+        blocks = _blocks(self.X, self.derivative, self.products)  # (k, k, n, n)
         matrix = blocks.transpose(0, 2, 1, 3).reshape(k * n, k * n)
         own = self._own()
         for c in range(k):
@@ -97,20 +95,11 @@ class Equations:
         return solve_symmetric(matrix, right.T.ravel()).reshape(k, n).T
 
 
-def with_constant(X: DataMatrix, constant: float) -> DataMatrix:
-    """Return rows with the constant feature behind them; sparse ones become dense where that is no larger."""
-    n = X.shape[0]
-    if is_sparse(X) and X.shape[1] > 8 * max(1, X.nnz // max(1, n)):
-        return sparse.hstack([X, np.full((n, 1), constant)], format="csr") if constant else X
-    dense = X.toarray() if is_sparse(X) else np.asarray(X)
-    dense = dense.astype(np.float64, copy=False)
-    return np.concatenate([dense, np.full((n, 1), constant)], axis=1) if constant else dense
-
-
 def gram(X: DataMatrix, weight: FloatArray) -> FloatArray:
     """Return sum_i weight_i x_i x_i'."""
     if is_sparse(X):
-        return np.asarray((X.T @ X.multiply(weight[:, None]).tocsr()).toarray())
+        out = np.empty((X.shape[1], X.shape[1]))
+        return weighted_gram(linear_data(X), np.arange(X.shape[0]), weight, out)
     scaled = X * np.sqrt(weight)[:, None]
     return np.asarray(scaled.T @ scaled)
 
@@ -192,23 +181,19 @@ def _derivatives(task: LinearTask, labels: IntArray, slope: FloatArray, point: P
     return S
 
 
-def _blocks(X: DataMatrix, S: FloatArray) -> FloatArray:
+def _blocks(X: DataMatrix, S: FloatArray, products: FloatArray | None) -> FloatArray:
     """Return sum_i S_i[c, e] x_i x_i' for all columns c, e: (k, k, n, n)."""
-    m, n, k = X.shape[0], X.shape[1], S.shape[1]
+    n, k = X.shape[1], S.shape[1]
     upper = np.triu_indices(k)
     weights = np.ascontiguousarray(S[:, upper[0], upper[1]])
-    if is_sparse(X) or n > FEW_FEATURES:
+    if products is None:
         parts = np.stack([_signed_gram(X, weights[:, j]) for j in range(weights.shape[1])])
     else:
         pairs = np.triu_indices(n)
-        sums = np.zeros((len(pairs[0]), weights.shape[1]))
-        chunk = max(1, MOST_PRODUCTS // len(pairs[0]))
-        for begin in range(0, m, chunk):
-            rows = X[begin : begin + chunk]
-            sums += (rows[:, pairs[0]] * rows[:, pairs[1]]).T @ weights[begin : begin + chunk]
+        sums = weights.T @ products
         parts = np.empty((weights.shape[1], n, n))
-        parts[:, pairs[0], pairs[1]] = sums.T
-        parts[:, pairs[1], pairs[0]] = sums.T
+        parts[:, pairs[0], pairs[1]] = sums
+        parts[:, pairs[1], pairs[0]] = sums
     blocks = np.empty((k, k, n, n))
     blocks[upper] = parts
     blocks[upper[1], upper[0]] = parts

@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from multimargin.machines import Bound, ComponentTable, FloatArray, IntArray, Machine
 from multimargin.matrices import DataMatrix, is_sparse
 from multimargin.problem import Loss
+
+# Numbers that are kept to have them at hand in every step: 80 MB.
+MOST_PRODUCTS = 10_000_000
 
 # y f >= 1 on one column: what two groups of examples need, code 0 for y = -1.
 BINARY = ComponentTable(
@@ -154,6 +158,27 @@ class LinearTask:
         if self.constant:
             found = np.concatenate([found, self.constant * beta.sum(axis=0, keepdims=True)])
         return found
+
+    @cached_property
+    def products(self) -> FloatArray | None:
+        """Products of all pairs of features, the constant included, (n_examples, n_pairs); None where too many."""
+        first, second = np.triu_indices(self.n_weights)
+        if is_sparse(self.X) or self.n_examples * len(first) > MOST_PRODUCTS:
+            return None
+        rows = self.rows_with_constant(np.arange(self.n_examples))
+        return np.asarray(rows[:, first] * rows[:, second])
+
+    @cached_property
+    def _sparse_with_constant(self) -> DataMatrix:
+        constant = np.full((self.n_examples, 1), self.constant)
+        return sparse.hstack([self.X, constant], format="csr") if self.constant else self.X
+
+    def rows_with_constant(self, rows: IntArray) -> DataMatrix:
+        """Return rows of X in float64 with the constant feature behind them."""
+        if is_sparse(self.X):
+            return self._sparse_with_constant[rows]
+        chosen = np.asarray(self.X[rows], dtype=np.float64)
+        return np.concatenate([chosen, np.full((len(rows), 1), self.constant)], axis=1) if self.constant else chosen
 
     def margins(self, scores: FloatArray) -> FloatArray:
         """Return m(f), (n_examples, n_components)."""
