@@ -9,7 +9,7 @@ import numpy as np
 
 from multimargin.binary import solve_batch, sum_reports
 from multimargin.coupling import coefficients
-from multimargin.machines import MACHINES, FloatArray
+from multimargin.machines import MACHINES, FloatArray, IntArray
 from multimargin.problem import Bias, DualProblem
 from multimargin.resources import n_threads
 from multimargin.schemes import BinaryProblem, class_problems
@@ -74,22 +74,24 @@ def _scores(problem: DualProblem, amounts: FloatArray) -> FloatArray:
     return problem.store.scores(rows[used], beta[used], problem.data.kernel_data[rows], n_threads())
 
 
-def _components(problem: DualProblem, c: int) -> FloatArray:
-    """Return which component of each example is about class c: its own comes first, then the others in order."""
-    y = problem.data.y
-    return np.where(y == c, 0, np.where(y > c, c + 1, c))
+def components_by_class(y: IntArray, n_classes: int) -> IntArray:
+    """Return which component of an example is about each class, (n_examples, n_classes): its own comes first."""
+    c, own = np.arange(n_classes), y[:, None]
+    return np.where(own == c, 0, np.where(own > c, c + 1, c))
 
 
 def join_classes(problem: DualProblem, binaries: list[BinaryProblem], parts: list[FloatArray]) -> FloatArray:
     """Return the amounts (n_examples, n_classes) of the classes' dual variables."""
     amounts = np.zeros((problem.n_examples, problem.n_components))
+    places = components_by_class(problem.data.y, problem.n_classes)
     for c, (binary, part) in enumerate(zip(binaries, parts, strict=True)):
         examples = np.concatenate([binary.positive, binary.negative])
-        amounts[examples, _components(problem, c)[examples]] = part
+        amounts[examples, places[examples, c]] = part
     return amounts
 
 
 def part_of_class(problem: DualProblem, binary: BinaryProblem, c: int, amounts: FloatArray) -> FloatArray:
     """Return the dual variables of class c's binary problem, in the order of its rows."""
     examples = np.concatenate([binary.positive, binary.negative])
-    return np.ascontiguousarray(amounts[examples, _components(problem, c)[examples]])
+    places = components_by_class(problem.data.y[examples], problem.n_classes)
+    return np.ascontiguousarray(amounts[examples, places[:, c]])

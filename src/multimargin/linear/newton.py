@@ -169,11 +169,14 @@ class MultiplierMethod:
         def by_column(a: FloatArray, b: FloatArray) -> FloatArray:
             if not apart:
                 return np.array([np.vdot(a, b)])
+            if task.aligned:
+                return np.asarray(np.einsum("ic,ic->c", a, b))
             sums = np.bincount(columns.ravel(), weights=(a * b).ravel(), minlength=task.n_columns)
             return sums.astype(np.float64)
 
         def slope_and_curvature(t: FloatArray) -> tuple[FloatArray, FloatArray]:
-            point = proximal.step_with_slope(task, v - (t[columns] if apart else t[0]) * change, self.sigma)
+            length = t if task.aligned else t[columns] if apart else t[0]
+            point = proximal.step_with_slope(task, v - length * change, self.sigma)
             slope = linear + t * square - by_column(point.amounts, margin_change)
             curvature = by_column(point.slope, squares)
             if point.share is not None:

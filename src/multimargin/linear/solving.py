@@ -13,10 +13,11 @@ from multimargin.certificate import Objectives, dual_gradient, evaluate
 from multimargin.coupling import coefficients
 from multimargin.linear.descending import budget, descend
 from multimargin.linear.newton import MultiplierMethod
-from multimargin.linear.task import BINARY, LinearTask
+from multimargin.linear.task import BINARY, LinearTask, one_versus_all
 from multimargin.linear_core import LinearOptions
 from multimargin.machines import MACHINES, FloatArray
 from multimargin.matrices import is_sparse
+from multimargin.one_vs_all import components_by_class
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.solver import Progress, SolverReport, SolverState, StopReason
 
@@ -91,6 +92,7 @@ class _Solve:
         whole = len(data.rows) == data.X.shape[0]
         self.X = data.X if whole else data.X[data.rows]
         self.binary = problem.n_classes == 2 and problem.machine in (MACHINES["ova"], MACHINES["ww"])
+        self.by_class = not self.binary and problem.machine is MACHINES["ova"]
         self.task = self._task()
         amounts = None if start is None else self._feasible(start.amounts)
         bias = None if start is None or start.bias is None else start.bias[-1:] if self.binary else start.bias
@@ -106,6 +108,9 @@ class _Solve:
         if self.binary:
             C = C if problem.loss is Loss.HINGE or problem.machine is MACHINES["ova"] else 2 * C
             return LinearTask(self.X, y, C, BINARY, 1, loss=problem.loss, offset=offset, free_bias=free)
+        if self.by_class:
+            table = one_versus_all(problem.n_classes)
+            return LinearTask(self.X, y, C, table, problem.n_classes, loss=problem.loss, offset=offset, free_bias=free)
         return LinearTask.of_machine(
             self.X, y, C, problem.machine, problem.n_classes, problem.loss, offset=offset, free_bias=free
         )
@@ -119,8 +124,18 @@ class _Solve:
         return np.asarray(a * np.minimum(1.0, cap / np.maximum(total, 1e-300)))
 
     def _expand(self, amounts: FloatArray) -> FloatArray:
-        """The machine's own variables: of two classes ova has two equal ones."""
-        return np.repeat(amounts, self.problem.n_components, axis=1) if self.binary else amounts
+        """The machine's own variables: of two classes ova has two equal ones, of more the own class's first."""
+        if self.binary:
+            return np.repeat(amounts, self.problem.n_components, axis=1)
+        if not self.by_class:
+            return amounts
+        own = np.empty_like(amounts)
+        np.put_along_axis(own, self._places(), amounts, axis=1)
+        return own
+
+    def _places(self) -> np.ndarray:
+        """Where ova keeps the variable of each class, (n_examples, n_classes)."""
+        return components_by_class(self.problem.data.y, self.problem.n_classes)
 
     def _bias(self) -> FloatArray | None:
         if not self.task.free_bias:
@@ -185,6 +200,9 @@ class _Solve:
         return found.stop_reason
 
     def _reduced(self, amounts: FloatArray) -> FloatArray:
+        """The task's variables of the machine's."""
+        if self.by_class:
+            return np.take_along_axis(amounts, self._places(), axis=1)
         return amounts[:, :1] if self.binary else amounts
 
     def _polished(self, point: LinearPoint) -> LinearPoint:

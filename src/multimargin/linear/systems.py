@@ -146,6 +146,8 @@ def _by_examples(X: DataMatrix, weight: FloatArray, regularization: FloatArray, 
 
 def _diagonals(task: LinearTask, labels: IntArray, slope: FloatArray) -> FloatArray:
     value = task.table.value1[labels] ** 2 * slope
+    if task.aligned:
+        return value
     where = (np.arange(len(labels)) * task.n_columns)[:, None] + task.table.class1[labels]
     size = len(labels) * task.n_columns
     sums = np.bincount(where.ravel(), weights=value.ravel(), minlength=size).astype(np.float64)

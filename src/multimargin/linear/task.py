@@ -30,6 +30,19 @@ BINARY = ComponentTable(
 )
 
 
+def one_versus_all(n_classes: int) -> ComponentTable:
+    """Return the machine "ova" with its components in the order of the classes, not the own one first."""
+    classes = np.broadcast_to(np.arange(n_classes), (n_classes, n_classes)).copy()
+    return ComponentTable(
+        class1=classes,
+        value1=2.0 * np.eye(n_classes) - 1.0,
+        class2=np.full((n_classes, n_classes), -1, dtype=np.int64),
+        value2=np.zeros((n_classes, n_classes)),
+        target=np.ones((n_classes, n_classes)),
+        n_components=np.full(n_classes, n_classes, dtype=np.int64),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class LinearTask:
     """Minimise 1/2 |W|^2 + sum_i C_i loss(t - m(X_i W + b)) over W and, by the bias rule, b.
@@ -145,6 +158,17 @@ class LinearTask:
     def _pairs(self) -> bool:
         return bool((self.table.class2 >= 0).any())
 
+    @cached_property
+    def aligned(self) -> bool:
+        """Whether component p of every example is about column p alone, so that nothing needs to be looked up."""
+        width = self.table.class1.shape[1]
+        same = width == self.n_columns and bool((self.table.class1 == np.arange(width)).all())
+        return same and self.separable and bool((self.table.n_components == width).all())
+
+    @cached_property
+    def _values(self) -> FloatArray:
+        return np.ascontiguousarray(self.table.value1[self.y])
+
     def scores(self, weights: FloatArray) -> FloatArray:
         """Return F, (n_examples, n_columns), of weights (n_weights, n_columns)."""
         found: FloatArray = np.asarray(self.X @ weights[: self.n_features], dtype=np.float64)
@@ -182,6 +206,8 @@ class LinearTask:
 
     def margins(self, scores: FloatArray) -> FloatArray:
         """Return m(f), (n_examples, n_components)."""
+        if self.aligned:
+            return self._values * scores
         first, second, value1, value2 = self._places
         flat = np.ascontiguousarray(scores).ravel()
         found: FloatArray = value1 * flat[first]
@@ -191,6 +217,8 @@ class LinearTask:
 
     def coefficients(self, amounts: FloatArray) -> FloatArray:
         """Return beta = Pi nu' a, (n_examples, n_columns)."""
+        if self.aligned:
+            return self._values * amounts
         first, second, value1, value2 = self._places
         size = self.n_examples * self.n_columns
         flat = np.bincount(first.ravel(), weights=(value1 * amounts).ravel(), minlength=size).astype(np.float64)
