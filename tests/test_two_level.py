@@ -7,6 +7,11 @@ import pytest
 from sklearn.datasets import make_classification
 
 from multimargin import MACHINES, SVC, verify
+from multimargin.certificate import evaluate
+from multimargin.kernels import KernelSpec
+from multimargin.problem import Bias, DualProblem, Loss
+from multimargin.solver import Precision, SolverChoice, SolverOptions, StopReason, solve
+from multimargin.training_set import TrainingSet
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +64,21 @@ def test_class_order_does_not_make_one_class_blocks(data: tuple[np.ndarray, np.n
     ordered = SVC(multi_class="ww", C=1, gamma=0.2, tol=1e-6).fit(X[order], y[order])
     np.testing.assert_allclose(shuffled.certificate_.dual, ordered.certificate_.dual, rtol=1e-7)
     assert ordered.certificate_.n_iter < 3 * shuffled.certificate_.n_iter
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("name", ["ww", "llw", "ats", "rm"])
+def test_block_at_rest_above_its_target_ends(name: str, precision: Precision) -> None:
+    """float32 scans see violations that float64 gradients do not confirm: no step, and once no end (rm, automatic)."""
+    X, y = make_classification(90, 6, n_informative=4, n_classes=4, flip_y=0.2, n_clusters_per_class=1, random_state=0)
+    zero = np.random.default_rng(0).uniform(size=X.shape) < 0.4
+    X = (np.where(zero, 0, X) / 3).astype(np.float32).astype(float)
+    X[3] = 0
+    weight = np.random.default_rng(0).uniform(0.2, 2, 90)
+    weight[5] = 0
+    training_set = TrainingSet.from_arrays(X, y, C=0.3, sample_weight=weight)
+    problem = DualProblem(training_set, MACHINES[name], KernelSpec("linear"), Loss.SQUARED_HINGE, Bias.REGULARIZED)
+    solution = solve(problem, SolverOptions(SolverChoice.TWO_LEVEL, precision=precision, tol=1e-6))
+    assert solution.report.stop_reason is StopReason.CONVERGED
+    assert evaluate(problem, solution.state.amounts, solution.state.scores).violation <= 1e-6

@@ -65,7 +65,7 @@ bool BlockSolver<T>::by_descent(const BlockPlace<T>& place, double target, Index
     descent_.attach(*block_, kernel_.values, kernel_.ld);
     const double start = descent_.scan();
     while (used < max_steps) {
-        const Index turn = std::min(2 * size, max_steps - used);
+        const Index turn = std::min(2 * size, max_steps - used), before = tally_.iterations;
         const bool solved = descent_.run(target, turn, monitor_, tally_);
         descent_.write_back();
         if (solved || monitor_.stopped()) return true;
@@ -73,11 +73,14 @@ bool BlockSolver<T>::by_descent(const BlockPlace<T>& place, double target, Index
         const bool judge = used >= next_judgement;
         gave_up_ = may_give_up_ && used >= crawling_steps * size && count_free() * problem_.size() > many_free * size;
         if (gave_up_) return false;
-        if (may_switch && (judge || used >= steps_worth_active_set())) {
+        // The scan may see a violation, in T, that the example on its own has not: no step will ever be taken.
+        const bool at_rest = tally_.iterations == before;
+        if (may_switch && (at_rest || judge || used >= steps_worth_active_set())) {
             may_switch = false;
             if (switch_to_active_set(place, target, used, max_steps - used)) return prefers_active_set_ = true;
             used = tally_.iterations - begin;
         }
+        if (at_rest) return false;
         // What the scores have lost in the block's own precision is brought back before it adds up.
         refresh_scores(kernel_);
         descent_.attach(*block_, kernel_.values, kernel_.ld);
