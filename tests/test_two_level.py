@@ -81,4 +81,5 @@ def test_block_at_rest_above_its_target_ends(name: str, precision: Precision) ->
     problem = DualProblem(training_set, MACHINES[name], KernelSpec("linear"), Loss.SQUARED_HINGE, Bias.REGULARIZED)
     solution = solve(problem, SolverOptions(SolverChoice.TWO_LEVEL, precision=precision, tol=1e-6))
     assert solution.report.stop_reason is StopReason.CONVERGED
+    assert solution.state.scores is not None
     assert evaluate(problem, solution.state.amounts, solution.state.scores).violation <= 1e-6
