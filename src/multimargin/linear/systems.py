@@ -27,6 +27,45 @@ CG_TOL = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
+class Factors:
+    """S_i = L_i' L_i, one row of L for each free variable; ``owner`` is its example among those of the equations."""
+
+    owner: IntArray
+    rows: FloatArray  # (n_free, n_columns)
+
+    @classmethod
+    def of(cls, task: LinearTask, labels: IntArray, slope: FloatArray, share: FloatArray | None) -> Factors:
+        owner, p = np.nonzero(slope)
+        table, each, y = task.table, np.arange(len(owner)), labels[owner]
+        nu = np.zeros((len(owner), task.n_columns))
+        nu[each, table.class1[y, p]] = table.value1[y, p]
+        two = table.class2[y, p] >= 0
+        nu[each[two], table.class2[y, p][two]] = table.value2[y, p][two]
+        if task.sum_to_zero:
+            nu -= nu.mean(axis=1, keepdims=True)
+        if share is not None:  # nu_p - gamma sum_q nu_q, so that the squares make up for share times that sum's
+            total = np.zeros((len(labels), task.n_columns))
+            np.add.at(total, owner, nu)
+            count = np.bincount(owner, minlength=len(labels))
+            gamma = (1.0 - np.sqrt(np.maximum(0.0, 1.0 - share * count))) / np.maximum(count, 1)
+            nu = nu - gamma[owner, None] * total[owner]
+        return cls(owner, np.sqrt(slope[owner, p])[:, None] * nu)
+
+    def solve(self, X: DataMatrix, regularization: FloatArray, right: FloatArray) -> FloatArray:
+        """Solve by Sherman, Morrison and Woodbury."""
+        inverse = 1.0 / regularization
+        between = X @ (X.multiply(inverse) if is_sparse(X) else X * inverse).T
+        between = between.toarray() if is_sparse(between) else np.asarray(between)
+        inner = between[np.ix_(self.owner, self.owner)] * (self.rows @ self.rows.T)
+        inner[np.diag_indices(len(inner))] += 1.0
+        start = right * inverse[:, None]
+        z = solve_symmetric(inner, np.einsum("rc,rc->r", self.rows, np.asarray(X @ start)[self.owner]))
+        changes = np.zeros((X.shape[0], right.shape[1]))
+        np.add.at(changes, self.owner, z[:, None] * self.rows)
+        return np.asarray(inverse[:, None] * (right - np.asarray(X.T @ changes)))
+
+
+@dataclass(frozen=True, eq=False)
 class Equations:
     """The examples with free variables, their derivatives, and the regularisation by row of the weights."""
 
@@ -35,6 +74,7 @@ class Equations:
     derivative: FloatArray  # S: (n, n_columns, n_columns), or its diagonals (n, n_columns) where columns are separable
     regularization: FloatArray  # (n_weights,)
     products: FloatArray | None  # of pairs of features of these rows, where features are few
+    factors: Factors | None = None  # of S, where free variables may be fewer than weights
     damping: FloatArray | None = None  # (n_weights, n_weights) or its diagonal
 
     @classmethod
@@ -44,8 +84,13 @@ class Equations:
         derivative = (
             _diagonals(task, labels, slope) if task.separable else _derivatives(task, labels, slope, point, rows)
         )
-        products = None if task.separable or task.products is None else task.products[rows]
-        return cls(rows, task.rows_with_constant(rows), derivative, regularization, products)
+        X = task.rows_with_constant(rows)
+        if task.separable:
+            return cls(rows, X, derivative, regularization, None)
+        products = None if task.products is None else task.products[rows]
+        few = np.count_nonzero(slope) < min(MOST_FREE, task.n_weights * task.n_columns)
+        factors = Factors.of(task, labels, slope, None if point.share is None else point.share[rows]) if few else None
+        return cls(rows, X, derivative, regularization, products, factors)
 
     def damped(self, share: float, metric: FloatArray) -> Equations:
         """Return the equations with a share of a metric of the weights, or of its diagonal, added to each column.
@@ -60,6 +105,8 @@ class Equations:
         n_weights, n_columns = right.shape
         if self.derivative.ndim == 2:
             return np.stack([self._solve_column(c, right[:, c]) for c in range(n_columns)], axis=1)
+        if self.factors is not None and (self.damping is None or n_weights * n_columns > MOST_WEIGHTS):
+            return self.factors.solve(self.X, self._diagonal(), right)
         if n_weights * n_columns <= MOST_WEIGHTS:
             return self._by_weights(right)
         return _conjugate_gradients(self.X, self.derivative, self._diagonal()[:, None], right)
