@@ -7,6 +7,7 @@ from multimargin.convergence import ConvergenceDisplay
 from multimargin.estimators import SVC
 from multimargin.linear.estimator import LinearSVC
 from multimargin.machines import MACHINES, Bound, ComponentTable, Machine
+from multimargin.path import SVMPath, svm_path
 from multimargin.solver import Progress
 from multimargin.trace import Trace
 from multimargin.verification import verify
@@ -21,9 +22,11 @@ __all__ = [
     "LinearSVC",
     "Machine",
     "Progress",
+    "SVMPath",
     "Trace",
     "__version__",
     "from_sklearn",
+    "svm_path",
     "to_sklearn",
     "verify",
 ]
