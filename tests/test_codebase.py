@@ -75,10 +75,10 @@ LAYERS = (
     "pair_verification",
     "linear",
     "path",
-    "path_display",
     "verification",
     "bridges",
     "convergence",
+    "path_display",
     "__init__",  # the public names
     "datasets",
     "plots",

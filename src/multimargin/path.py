@@ -19,13 +19,13 @@ from multimargin.estimators import DATA, SVC
 from multimargin.fitting import Fitted, Recipe, check_control, make_attributes, prepare, run_fit
 from multimargin.given_kernels import refuse_sparse_gram
 from multimargin.linear.estimator import LinearSVC
-from multimargin.linear.fitting import check_linear_control, read_linear_recipe, run_linear_fit
+from multimargin.linear.fitting import check_linear_control, read_linear_recipe, run_seeded_fit
 from multimargin.machines import Bound, FloatArray, IntArray
 from multimargin.pair_fitting import ENDS, PairFit, PairState, model_attributes, run_pair_fit
 from multimargin.problem import DualProblem, Loss
 from multimargin.progress import FitTask
 from multimargin.schemes import pair_problems
-from multimargin.seeding import State, extrapolated, scaled
+from multimargin.seeding import State, check_costs, extrapolated, scaled
 from multimargin.solver import StopReason
 from multimargin.training_set import TrainingSet
 
@@ -101,17 +101,12 @@ class SVMPath:
         """Return the attributes of a kernel machine with its support vectors, from the dual variables."""
         if point.state is None or self._data is None:
             return {}
-        recipe, data = point.attributes["_recipe"], at_cost(self._data, C)
+        recipe, data = point.attributes["_recipe"], self._data.at(C)
         if isinstance(point.state, PairState):
             assert point.intercept is not None
             fit = PairFit.of(data, recipe)
             return model_attributes(data, fit.model(point.state.amounts, point.intercept.tolist()))
         return make_attributes(_problem(data, recipe), point.state)
-
-
-def at_cost(data: TrainingSet, C: float) -> TrainingSet:
-    """Return the training set at another C, as ``TrainingSet.from_arrays`` makes it."""
-    return replace(data, C=C * data.class_weight[data.y] * data.weight)
 
 
 def _problem(data: TrainingSet, recipe: Recipe) -> DualProblem:
@@ -183,21 +178,6 @@ def _end(path: SVMPath, n_wanted: int, error: BaseException | None) -> SVMPath:
             stacklevel=3,
         )
     return path
-
-
-def check_costs(Cs: Any) -> FloatArray:
-    """Return the values in ascending order, each once."""
-    wanted = "Cs must be a list of finite numbers > 0"
-    try:
-        values = np.asarray(Cs, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"Cs={Cs!r} are not numbers; {wanted}.") from error
-    if values.ndim != 1 or not values.size:
-        raise ValueError(f"Cs={Cs!r} is {'empty' if not values.size else 'not one list'}; {wanted}.")
-    bad = values[~(np.isfinite(values) & (values > 0))]
-    if len(bad):
-        raise ValueError(f"Cs contains {bad[0]:g}; {wanted}, so leave it out.")
-    return np.unique(values)
 
 
 def _unfitted(estimator: Any) -> Any:
@@ -287,16 +267,16 @@ class _Walk:
 
     def _train(self, C: float, start: Any, seconds: float) -> Fitted:
         params = self.params | {"C": C, "max_time": seconds, "warm_start": False}
-        data, recipe = at_cost(self.data, C), replace(self.recipe, C=C)
+        data, recipe = self.data.at(C), replace(self.recipe, C=C)
         if self.linear:
-            return run_linear_fit(params, data, recipe, start, self.task)
+            return run_seeded_fit(params, data, recipe, start, self.task)
         store = self.done[0][1].store if self.done else None
         run: Any = run_pair_fit if recipe.scheme else run_fit
         fitted: Fitted = run(params, data, recipe, start, self.task, store)
         return fitted
 
     def _keep(self, C: float, fitted: Fitted, seconds: float) -> None:
-        kinds = kinds_of(at_cost(self.data, C), self.recipe, fitted.state)
+        kinds = kinds_of(self.data.at(C), self.recipe, fitted.state)
         self.face_changes.append(int((kinds != self.kinds[-1]).sum()) if self.kinds else 0)
         self.kinds = [kinds]
         attributes = dict(fitted.attributes)

@@ -1,8 +1,9 @@
-"""Starts made from other solutions: of another C on the same rows, or of other rows at the same C."""
+"""Values of C, and starts made from other solutions: of another C on the same rows, or of other rows at the same C."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,21 @@ from multimargin.solver import SolverState
 from multimargin.training_set import TrainingSet
 
 State = SolverState | PairState
+
+
+def check_costs(Cs: Any) -> FloatArray:
+    """Return the values in ascending order, each once."""
+    wanted = "Cs must be a list of finite numbers > 0"
+    try:
+        values = np.asarray(Cs, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"Cs={Cs!r} are not numbers; {wanted}.") from error
+    if values.ndim != 1 or not values.size:
+        raise ValueError(f"Cs={Cs!r} is {'empty' if not values.size else 'not one list'}; {wanted}.")
+    bad = values[~(np.isfinite(values) & (values > 0))]
+    if len(bad):
+        raise ValueError(f"Cs contains {bad[0]:g}; {wanted}, so leave it out.")
+    return np.unique(values)
 
 
 def scaled(state: State, ratio: float) -> State:

@@ -130,6 +130,14 @@ def run_linear_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, st
     return Fitted(fit.error, certificate, attributes, fit.state(), None)  # type: ignore[arg-type]
 
 
+def run_seeded_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: Any, task: FitTask) -> Fitted:
+    """As ``run_linear_fit``; where it stalls on its way from another problem's solution, from nothing once more."""
+    seeded = run_linear_fit(params, data, recipe, start, task)
+    if start is None or seeded.certificate.stop_reason != StopReason.STALLED.value:
+        return seeded
+    return run_linear_fit(params, data, recipe, None, task)
+
+
 class _MachineFit:
     """A machine that sees all classes."""
 
