@@ -19,7 +19,7 @@ from multimargin.estimators import DATA, SVC
 from multimargin.fitting import Fitted, Recipe, check_control, make_attributes, prepare, run_fit
 from multimargin.given_kernels import refuse_sparse_gram
 from multimargin.linear.estimator import LinearSVC
-from multimargin.linear.fitting import check_linear_control, read_linear_recipe, run_seeded_fit
+from multimargin.linear.fitting import check_linear_control, read_linear_recipe, run_seeded_fit, with_weights
 from multimargin.machines import Bound, FloatArray, IntArray
 from multimargin.pair_fitting import ENDS, PairFit, PairState, model_attributes, run_pair_fit
 from multimargin.problem import DualProblem, Loss
@@ -239,6 +239,8 @@ class _Walk:
                 return None
             if scale:
                 start = self._seed(Cs[: index + 1])
+            if self.linear and self.done:
+                start = with_weights(start, self.last_model)
             try:
                 fitted = self._train(C, start, left)
             except KeyboardInterrupt as interrupt:  # outside the solvers, which keep what they raise
@@ -280,6 +282,7 @@ class _Walk:
         self.face_changes.append(int((kinds != self.kinds[-1]).sum()) if self.kinds else 0)
         self.kinds = [kinds]
         attributes = dict(fitted.attributes)
+        self.last_model = attributes["_model"]
         self.coef_and_intercept(attributes)
         if self.keep_models:
             intercept = None

@@ -18,7 +18,7 @@ from multimargin import _validation as check
 from multimargin.estimators import DATA, old_state_unless_done
 from multimargin.fitting import Fitted, warn_if_unfinished
 from multimargin.linear.estimator import LinearSVC
-from multimargin.linear.fitting import check_linear_control, read_linear_recipe, run_seeded_fit
+from multimargin.linear.fitting import check_linear_control, read_linear_recipe, run_seeded_fit, with_weights
 from multimargin.linear.model import LinearModel
 from multimargin.machines import FloatArray, IntArray, Machine
 from multimargin.pair_fitting import ENDS
@@ -221,9 +221,12 @@ class _Search:
     def _cell(self, fold: int, index: int, here: tuple[TrainingSet, IntArray], test: IntArray) -> None:
         start: State | None = None
         if self.last is not None:
-            start = transferred(self.cells[fold - 1, index].state, self.last, here)
+            near = self.cells[fold - 1, index]
+            start = with_weights(transferred(near.state, self.last, here), near.attributes["_model"])
         elif index:
-            start = scaled(self.cells[fold, index - 1].state, float(self.Cs[index] / self.Cs[index - 1]))
+            near = self.cells[fold, index - 1]
+            seed = scaled(near.state, float(self.Cs[index] / self.Cs[index - 1]))
+            start = with_weights(seed, near.attributes["_model"])
         fitted = self.cells[fold, index] = self.fit(here[0], index, start)
         X, y, weight = self.rows
         model = LinearSVC()
@@ -257,7 +260,7 @@ class _Search:
         if not self.stopped and refit:
             assert self.last is not None
             start = transferred(fitted.state, self.last, (whole, np.arange(len(self.rows[1]))))
-            fitted = self.fit(whole, best, start)
+            fitted = self.fit(whole, best, with_weights(start, attributes["_model"]))
             attributes = fitted.attributes
         elif not self.stopped:
             each = np.argmax(self.scores, axis=1)

@@ -25,7 +25,7 @@ from multimargin.fitting import (
 )
 from multimargin.kernels import KernelSpec
 from multimargin.linear.model import LinearModel
-from multimargin.linear.solving import LinearLimits, LinearPoint, LinearSolution, solve_linear
+from multimargin.linear.solving import LinearLimits, LinearPoint, LinearSeed, LinearSolution, solve_linear
 from multimargin.machines import MACHINES, FloatArray, IntArray, Machine
 from multimargin.pair_fitting import ENDS, PairFit, PairState
 from multimargin.pair_fitting import check_start as check_pair_start
@@ -128,6 +128,13 @@ def run_linear_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, st
         "_state": (fit.state(), data.classes) if keep else None,
     }
     return Fitted(fit.error, certificate, attributes, fit.state(), None)  # type: ignore[arg-type]
+
+
+def with_weights(start: Any, model: LinearModel) -> Any:
+    """Return the start of a machine with the weights of a near one; pairs of classes start without."""
+    if not isinstance(start, SolverState):
+        return start
+    return LinearSeed(start.amounts, None, start.n_classes, start.bias, model.coef, model.intercept)
 
 
 def run_seeded_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: Any, task: FitTask) -> Fitted:
