@@ -2,7 +2,8 @@
 
 Along a path in C few variables leave their bounds (KCSL04 Theorem 2), and weights change little. Examples whose
 variables are at bounds, with gradients that push them there hard, keep their coefficients; what these add to the
-weights is a constant. Rounds go on until no resting example violates; the method on all examples then finds little to do.
+weights is a constant. Rounds go on until no resting example violates; the method on all examples then finds little to
+do.
 """
 
 from __future__ import annotations
