@@ -5,8 +5,11 @@ from multimargin.bridges import from_sklearn, to_sklearn
 from multimargin.certificate import Certificate
 from multimargin.convergence import ConvergenceDisplay
 from multimargin.estimators import SVC
+from multimargin.linear.cross_validation import LinearSVCCV
 from multimargin.linear.estimator import LinearSVC
 from multimargin.machines import MACHINES, Bound, ComponentTable, Machine
+from multimargin.path import SVMPath, svm_path
+from multimargin.path_display import PathDisplay
 from multimargin.solver import Progress
 from multimargin.trace import Trace
 from multimargin.verification import verify
@@ -19,11 +22,15 @@ __all__ = [
     "ComponentTable",
     "ConvergenceDisplay",
     "LinearSVC",
+    "LinearSVCCV",
     "Machine",
+    "PathDisplay",
     "Progress",
+    "SVMPath",
     "Trace",
     "__version__",
     "from_sklearn",
+    "svm_path",
     "to_sklearn",
     "verify",
 ]

@@ -64,7 +64,7 @@ class ConvergenceDisplay:
         self.names = [None] * len(self.traces) if names is None else list(names)
         if len(self.names) != len(self.traces):
             raise ValueError(f"names has {len(self.names)} entries for {len(self.traces)} traces; give one for each.")
-        self.x, self.y = _choice("x", x, X_AXES), _choice("y", y, Y_AXES)
+        self.x, self.y = choice_of("x", x, X_AXES), choice_of("y", y, Y_AXES)
 
     @classmethod
     def from_estimator(
@@ -105,7 +105,7 @@ class ConvergenceDisplay:
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the curves into ``ax``, or into a new figure; keyword arguments are those of matplotlib's ``plot``."""
         curves = [[self._values(trace) for trace in group] for group in self.traces]  # refuses before it draws
-        ax = _new_axes() if ax is None else ax
+        ax = new_axes("ConvergenceDisplay") if ax is None else ax
         self.ax_, self.figure_, self.lines_ = ax, ax.figure, []
         for group, name, values in zip(self.traces, self.names, curves, strict=True):
             style = dict(kwargs)
@@ -136,7 +136,8 @@ class ConvergenceDisplay:
         return _positive(values) if self.y in LOGARITHMIC else values
 
 
-def _choice(name: str, value: Any, choices: Mapping[str, str]) -> str:
+def choice_of(name: str, value: Any, choices: Mapping[str, str]) -> str:
+    """Return the value if it is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name}={value!r} is not allowed; choose one of {', '.join(map(repr, choices))}.")
     return value
@@ -168,11 +169,12 @@ def _measure_from_the_best(ax: Any) -> None:
     ax.autoscale_view()
 
 
-def _new_axes() -> Any:
+def new_axes(display: str) -> Any:
+    """Return the axes of a new figure for a display of this name."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError(
-            "ConvergenceDisplay needs matplotlib, which is not installed; run pip install 'multimargin[plots]'."
+            f"{display} needs matplotlib, which is not installed; run pip install 'multimargin[plots]'."
         ) from error
     return pyplot.subplots()[1]

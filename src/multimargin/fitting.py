@@ -194,10 +194,18 @@ class Fitted:
 
 
 def run_fit(
-    params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: SolverState | None, task: FitTask
+    params: dict[str, Any],
+    data: TrainingSet,
+    recipe: Recipe,
+    start: SolverState | None,
+    task: FitTask,
+    store: KernelStore | None = None,
 ) -> Fitted:
-    """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C."""
-    problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
+    """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C.
+
+    ``store`` is that of another fit on the same data with the same kernel, if there was one.
+    """
+    problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias, given_store=store)
     with progress_line(int(params["verbose"]), recipe.machine.name) as show:
         watch = _watcher(problem, make_watch(params, show, task)) if is_watched(params, task) else None
         solution, certificate = solve_and_certify(params, problem, recipe, start, watch)

@@ -106,10 +106,18 @@ class PairFit:
 
 
 def run_pair_fit(
-    params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: PairState | None, task: FitTask
+    params: dict[str, Any],
+    data: TrainingSet,
+    recipe: Recipe,
+    start: PairState | None,
+    task: FitTask,
+    store: KernelStore | None = None,
 ) -> Fitted:
-    """Solve all pairs, certify them, and make the attributes. Raises what a callback raised, except Ctrl-C."""
-    fit = PairFit.of(data, recipe)
+    """Solve all pairs, certify them, and make the attributes. Raises what a callback raised, except Ctrl-C.
+
+    ``store`` is that of another fit on the same data with the same kernel, if there was one.
+    """
+    fit = PairFit.of(data, recipe, store)
     if start is not None:
         check_start(fit, start)
     if np.isinf(data.C).any():

@@ -65,6 +65,10 @@ class TrainingSet:
             weight=self.weight[positions],
         )
 
+    def at(self, C: float) -> TrainingSet:
+        """Return the same examples at another C."""
+        return replace(self, C=C * self.class_weight[self.y] * self.weight)
+
     @property
     def n_classes(self) -> int:
         return len(self.classes)

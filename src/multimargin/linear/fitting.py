@@ -25,7 +25,16 @@ from multimargin.fitting import (
 )
 from multimargin.kernels import KernelSpec
 from multimargin.linear.model import LinearModel
-from multimargin.linear.solving import AUTO, DESCENT, NEWTON, LinearLimits, LinearPoint, LinearSolution, solve_linear
+from multimargin.linear.solving import (
+    AUTO,
+    DESCENT,
+    NEWTON,
+    LinearLimits,
+    LinearPoint,
+    LinearSeed,
+    LinearSolution,
+    solve_linear,
+)
 from multimargin.linear.squared import METHODS, check_squared, solve_squared
 from multimargin.machines import MACHINES, FloatArray, IntArray, Machine
 from multimargin.pair_fitting import ENDS, PairFit, PairState
@@ -139,6 +148,21 @@ def run_linear_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, st
         "_state": (fit.state(), data.classes) if keep else None,
     }
     return Fitted(fit.error, certificate, attributes, fit.state(), None)  # type: ignore[arg-type]
+
+
+def with_weights(start: Any, model: LinearModel) -> Any:
+    """Return the start of a machine with the weights of a near one; pairs of classes start without."""
+    if not isinstance(start, SolverState):
+        return start
+    return LinearSeed(start.amounts, None, start.n_classes, start.bias, model.coef, model.intercept)
+
+
+def run_seeded_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: Any, task: FitTask) -> Fitted:
+    """As ``run_linear_fit``; where it stalls on its way from another problem's solution, from nothing once more."""
+    seeded = run_linear_fit(params, data, recipe, start, task)
+    if start is None or seeded.certificate.stop_reason != StopReason.STALLED.value:
+        return seeded
+    return run_linear_fit(params, data, recipe, None, task)
 
 
 class _MachineFit:

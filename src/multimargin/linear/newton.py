@@ -66,11 +66,18 @@ Stop = Callable[[int, float], StopReason | None]
 class MultiplierMethod:
     """One run; ``weights`` and ``amounts`` are its current point."""
 
-    def __init__(self, task: LinearTask, amounts: FloatArray | None = None, bias: FloatArray | None = None) -> None:
+    def __init__(
+        self,
+        task: LinearTask,
+        amounts: FloatArray | None = None,
+        bias: FloatArray | None = None,
+        given: FloatArray | None = None,
+    ) -> None:
         self.task = task
+        self.given = 0.0 if given is None else given  # what examples that rest add to the weights
         shape = (task.n_examples, task.table.class1.shape[1])
         self.amounts = np.zeros(shape) if amounts is None else amounts.copy()
-        self.weights = task.gather(task.coefficients(self.amounts))
+        self.weights = self.given + task.gather(task.coefficients(self.amounts))
         self.center = np.zeros(task.n_columns) if bias is None else bias.copy()
         if task.free_bias:
             self.weights[-1] = self.center
@@ -111,7 +118,7 @@ class MultiplierMethod:
         return regularization
 
     def _slope(self, weights: FloatArray, regularization: FloatArray) -> FloatArray:
-        slope = regularization[:, None] * weights
+        slope = regularization[:, None] * weights - self.given
         if self.task.free_bias:
             slope[-1] -= self.center / self.rho
         return slope
@@ -193,7 +200,7 @@ class MultiplierMethod:
         self.amounts = proximal.step(
             task, self.amounts + self.sigma[:, None] * (task.targets - task.margins(scores)), self.sigma
         )
-        weights = task.gather(task.coefficients(self.amounts))
+        weights = self.given + task.gather(task.coefficients(self.amounts))
         shift = 0.0
         if task.free_bias:
             weights[-1] = self.weights[-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from multimargin.certificate import Objectives, dual_gradient, evaluate
 from multimargin.coupling import coefficients
 from multimargin.linear.descending import budget, descend
 from multimargin.linear.newton import MultiplierMethod
+from multimargin.linear.reduced import approach
 from multimargin.linear.task import BINARY, LinearTask, one_versus_all
 from multimargin.linear_core import LinearOptions
 from multimargin.machines import MACHINES, FloatArray
@@ -64,6 +65,17 @@ class LinearSolution:
     solver: str
 
 
+@dataclass(frozen=True, eq=False)
+class LinearSeed(SolverState):
+    """A start from a near problem (another C, other rows) with its weights, which are near, too.
+
+    ``coef`` is (n_classes, n_features), ``intercept`` (n_classes,).
+    """
+
+    coef: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    intercept: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+
 # Called about every 50 ms with the progress and a function that returns the current point; True stops.
 LinearWatch = Callable[[Progress, Callable[[], LinearPoint]], bool]
 
@@ -97,6 +109,7 @@ class _Solve:
         amounts = None if start is None else self._feasible(start.amounts)
         bias = None if start is None or start.bias is None else start.bias[-1:] if self.binary else start.bias
         self.method = MultiplierMethod(self.task, amounts, bias)
+        self.near = self._weights_of(start) if isinstance(start, LinearSeed) else None
         self.error: BaseException | None = None
         self.passes = 0
 
@@ -122,6 +135,13 @@ class _Solve:
             return np.minimum(a, cap)
         total = a.sum(axis=1, keepdims=True)
         return np.asarray(a * np.minimum(1.0, cap / np.maximum(total, 1e-300)))
+
+    def _weights_of(self, seed: LinearSeed) -> FloatArray:
+        own = slice(1, None) if self.binary else slice(None)
+        weights = seed.coef[own].T
+        if not self.task.constant:
+            return weights
+        return np.concatenate([weights, seed.intercept[None, own] / self.task.constant])
 
     def _expand(self, amounts: FloatArray) -> FloatArray:
         """The machine's own variables: of two classes ova has two equal ones, of more the own class's first."""
@@ -155,8 +175,7 @@ class _Solve:
             self.method.width *= WIDER
         for _ in range(MAX_ROUNDS):
             try:
-                found = self.method.run(tol, self._stop)
-                reason = found.stop_reason
+                reason = self._advance(tol)
             except KeyboardInterrupt as interrupt:
                 reason, self.error = StopReason.INTERRUPTED, interrupt
             point = self._settle(quick=reason is not StopReason.CONVERGED)
@@ -204,6 +223,11 @@ class _Solve:
         if self.by_class:
             return np.take_along_axis(amounts, self._places(), axis=1)
         return amounts[:, :1] if self.binary else amounts
+
+    def _advance(self, tol: float) -> StopReason:
+        near, self.near = self.near, None
+        ended = None if near is None else approach(self.method, near, tol, self._stop)
+        return self.method.run(tol, self._stop).stop_reason if ended is None else ended
 
     def _polished(self, point: LinearPoint) -> LinearPoint:
         """The point after some more steps, if they made it better; an interrupt finds it good enough."""

@@ -54,6 +54,8 @@ class Factors:
     def solve(self, X: DataMatrix, regularization: FloatArray, right: FloatArray) -> FloatArray:
         """Solve by Sherman, Morrison and Woodbury."""
         inverse = 1.0 / regularization
+        if not len(self.owner):
+            return np.asarray(right * inverse[:, None])
         between = X @ (X.multiply(inverse) if is_sparse(X) else X * inverse).T
         between = between.toarray() if is_sparse(between) else np.asarray(between)
         inner = between[np.ix_(self.owner, self.owner)] * (self.rows @ self.rows.T)
