@@ -90,7 +90,8 @@ class Equations:
         if task.separable:
             return cls(rows, X, derivative, regularization, None)
         products = None if task.products is None else task.products[rows]
-        few = np.count_nonzero(slope) < min(MOST_FREE, task.n_weights * task.n_columns)
+        # By weights where that is possible: at a large sigma the other way loses digits.
+        few = np.count_nonzero(slope) <= MOST_FREE and task.n_weights * task.n_columns > MOST_WEIGHTS
         factors = Factors.of(task, labels, slope, None if point.share is None else point.share[rows]) if few else None
         return cls(rows, X, derivative, regularization, products, factors)
 
@@ -107,7 +108,7 @@ class Equations:
         n_weights, n_columns = right.shape
         if self.derivative.ndim == 2:
             return np.stack([self._solve_column(c, right[:, c]) for c in range(n_columns)], axis=1)
-        if self.factors is not None and (self.damping is None or n_weights * n_columns > MOST_WEIGHTS):
+        if self.factors is not None:
             return self.factors.solve(self.X, self._diagonal(), right)
         if n_weights * n_columns <= MOST_WEIGHTS:
             return self._by_weights(right)
