@@ -88,9 +88,14 @@ def check_control(params: dict[str, Any]) -> None:
     check.check_combinations(params)
     check.check_choice("solver", params["solver"], check.SOLVERS)
     check.check_shrinking(params["shrinking"])
-    check.check_flag("warm_start", params["warm_start"])
     check.check_trace(params["trace"])
     check.check_cache_size(params["cache_size"])
+    check_limits(params)
+
+
+def check_limits(params: dict[str, Any]) -> None:
+    """Check what every estimator has: where a fit starts, what ends it, what it tells."""
+    check.check_flag("warm_start", params["warm_start"])
     check.check_integer("max_iter", params["max_iter"], low=-1, meaning="-1 for no limit")
     check.check_integer("verbose", int(params["verbose"]), low=0)
     check.check_choice("on_interrupt", params["on_interrupt"], ("raise", "keep"))

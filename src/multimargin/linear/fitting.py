@@ -20,6 +20,7 @@ from multimargin.fitting import (
     Fitted,
     ModelWatch,
     Recipe,
+    check_limits,
     is_watched,
     make_watch,
 )
@@ -109,16 +110,7 @@ def check_linear_control(params: dict[str, Any]) -> None:
             "solver='descent' does not apply to bias='exact', whose constraints tie all examples together; use "
             "solver='auto', or bias='regularized' or 'none'."
         )
-    check.check_flag("warm_start", params["warm_start"])
-    check.check_integer("max_iter", params["max_iter"], low=-1, meaning="-1 for no limit")
-    check.check_integer("verbose", int(params["verbose"]), low=0)
-    check.check_choice("on_interrupt", params["on_interrupt"], ("raise", "keep"))
-    if params["max_time"] is not None:
-        check.check_number("max_time", params["max_time"], low=0.0, strict=True, allow_inf=True)
-    if params["on_progress"] is not None and not callable(params["on_progress"]):
-        raise TypeError(
-            f"on_progress={params['on_progress']!r} is not callable; give a function of a Progress, or None."
-        )
+    check_limits(params)
 
 
 def run_linear_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: Any, task: FitTask) -> Fitted:
