@@ -1,4 +1,7 @@
 // Descent on weights against the kernel solver and against the definitions.
+#include <chrono>
+#include <thread>
+
 #include "binary_linear.hpp"
 #include "check.hpp"
 #include "example_general.hpp"
@@ -69,11 +72,15 @@ void check_machine(const Machine& machine, Loss loss, double offset) {
 }
 
 // Stops after some questions.
+// Long enough for the monitor to ask again at its next poll, however fast the machine is.
+void let_a_look_fall_due() { std::this_thread::sleep_for(std::chrono::milliseconds(60)); }
+
 class Stopper final : public Watcher {
   public:
     explicit Stopper(int after) : left_(after) {}
     Verdict watch(const Progress& progress, const std::function<void()>&) override {
         last = progress;
+        let_a_look_fall_due();
         return --left_ <= 0 ? Verdict::callback : Verdict::go_on;
     }
     Progress last;
@@ -134,6 +141,7 @@ TEST(linear_descent_a_watcher_ends_it) {
     const LinearOptions options = options_for(1e-300);
     Stopper stopper(2);
     LinearDescent descent(problem, options, &stopper);
+    let_a_look_fall_due();
     const LinearReport report = descent.run();
     CHECK(report.stop_reason == StopReason::callback);
     CHECK(stopper.last.iteration == report.iterations && stopper.last.n_active <= 300);
