@@ -1,8 +1,10 @@
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "arrays.hpp"
 #include "binary_linear.hpp"
 #include "linear_descent.hpp"
+#include "proximal_passes.hpp"
 #include "python_watcher.hpp"
 #include "statement.hpp"
 #include "store.hpp"
@@ -96,9 +98,10 @@ struct LinearBatchResult {
 
 nb::object array_of(const std::vector<double>& values) { return nb::cast(copy_of(values, {values.size()})); }
 
-LinearBatchResult solve_linear_statements(const LinearData& data, const std::vector<const Statement*>& statements,
-                                          Loss loss, double offset, const LinearOptions& options,
-                                          const nb::object& watch) {
+using BinarySolver = StopReason (*)(const DataView&, std::deque<LinearBinaryTask>&, const LinearSetting&,
+                                    const LinearOptions&, Watcher*);
+
+std::deque<LinearBinaryTask> tasks_of(const std::vector<const Statement*>& statements) {
     std::deque<LinearBinaryTask> tasks;
     for (const Statement* s : statements) {
         LinearBinaryTask& task = tasks.emplace_back();
@@ -111,6 +114,11 @@ LinearBatchResult solve_linear_statements(const LinearData& data, const std::vec
         if (given.shape(0) != s->rows.size()) throw nb::value_error("the start needs one entry per example");
         std::copy_n(given.data(), given.shape(0), task.amounts.begin());
     }
+    return tasks;
+}
+
+LinearBatchResult solve_tasks(BinarySolver solve, const LinearData& data, std::deque<LinearBinaryTask> tasks,
+                              const LinearSetting& setting, const LinearOptions& options, const nb::object& watch) {
     PythonWatcher watcher(watch, [&tasks] {
         nb::list all;
         for (const LinearBinaryTask& task : tasks) all.append(task.finished ? array_of(task.amounts) : nb::none());
@@ -119,7 +127,7 @@ LinearBatchResult solve_linear_statements(const LinearData& data, const std::vec
     LinearBatchResult result;
     {
         const nb::gil_scoped_release released;
-        result.stop_reason = solve_linear_binary(data.view, tasks, loss, offset, options, &watcher);
+        result.stop_reason = solve(data.view, tasks, setting, options, &watcher);
     }
     for (const LinearBinaryTask& task : tasks) {
         result.results.append(LinearBinaryResult{array_of(task.amounts), array_of(task.weights), task.report});
@@ -128,7 +136,108 @@ LinearBatchResult solve_linear_statements(const LinearData& data, const std::vec
     return result;
 }
 
+LinearBatchResult solve_linear_statements(const LinearData& data, const std::vector<const Statement*>& statements,
+                                          const LinearSetting& setting, const LinearOptions& options,
+                                          const nb::object& watch) {
+    return solve_tasks(&solve_linear_binary, data, tasks_of(statements), setting, options, watch);
+}
+
+LinearBatchResult solve_newton_statements(const LinearData& data, const std::vector<const Statement*>& statements,
+                                          const std::vector<const NewtonStart*>& starts, const LinearSetting& setting,
+                                          const LinearOptions& options, const nb::object& watch) {
+    std::deque<LinearBinaryTask> tasks = tasks_of(statements);
+    if (starts.size() != tasks.size()) throw nb::value_error("one start per problem is needed");
+    const std::size_t constant = setting.exact_bias || setting.offset > 0.0 ? 1 : 0;
+    const std::size_t n_weights = unsigned_index(column_count(data.view)) + constant;
+    for (std::size_t t = 0; t < tasks.size(); ++t) {
+        const bool fits = starts[t]->weights.empty() || starts[t]->weights.size() == n_weights;
+        if (!fits) throw nb::value_error("the weights of a start need one entry per feature, and one for the constant");
+        tasks[t].start = *starts[t];
+    }
+    return solve_tasks(&solve_newton_binary, data, std::move(tasks), setting, options, watch);
+}
+
+NewtonStart newton_start(double bias, const nb::object& weights, double width) {
+    NewtonStart start{bias, {}, width};
+    if (weights.is_none()) return start;
+    const auto given = nb::cast<Array1>(weights);
+    start.weights.assign(given.data(), given.data() + given.shape(0));
+    return start;
+}
+
 using Output = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// entries: (n_labels, width, 5) of class1, value1, class2, value2, target.
+ProximalPasses make_passes(const nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>& entries,
+                           const Vector1<std::int64_t>& counts, Index n_columns,
+                           const std::tuple<Bound, bool, Loss>& kind, const Vector1<std::int64_t>& y, const Array1& C) {
+    const bool fits = entries.shape(2) == 5 && counts.shape(0) == entries.shape(0);
+    if (!fits) throw nb::value_error("components need five numbers each, and a count for each label");
+    std::vector<std::vector<Component>> components(entries.shape(0));
+    for (std::size_t label = 0; label < components.size(); ++label) {
+        for (std::size_t p = 0; p < static_cast<std::size_t>(counts(label)); ++p) {
+            Component& component = components[label].emplace_back();
+            component.class1 = static_cast<Index>(entries(label, p, 0));
+            component.value1 = entries(label, p, 1);
+            component.class2 = static_cast<Index>(entries(label, p, 2));
+            component.value2 = entries(label, p, 3);
+            component.target = entries(label, p, 4);
+        }
+    }
+    const auto& [bound, sum_to_zero, loss] = kind;
+    return {
+        std::move(components), n_columns, bound, sum_to_zero, loss, indices_of(y), {C.data(), C.data() + C.shape(0)}};
+}
+
+void check_lines(const ProximalPasses& passes, std::initializer_list<const Array2*> scores,
+                 std::initializer_list<const Array2*> amounts) {
+    const auto fits = [&](const Array2* a, std::size_t n) { return a->shape(0) == passes.size() && a->shape(1) == n; };
+    for (const Array2* a : scores) {
+        if (!fits(a, passes.n_columns())) throw nb::value_error("scores need one line per example and a column each");
+    }
+    for (const Array2* a : amounts) {
+        if (!fits(a, passes.width())) throw nb::value_error("dual variables need one line per example");
+    }
+}
+
+nb::tuple take_step(const ProximalPasses& passes, const Array2& scores, const Array2& from, double sigma,
+                    Index n_threads) {
+    check_lines(passes, {&scores}, {&from});
+    std::vector<double> point(passes.size() * passes.width()), coefficients(passes.size() * passes.n_columns());
+    double moved = 0.0;
+    {
+        const nb::gil_scoped_release released;
+        ThreadTeam team(n_threads);
+        moved = passes.step(scores.data(), from.data(), sigma, point.data(), coefficients.data(), team);
+    }
+    return nb::make_tuple(copy_of(std::move(point), {passes.size(), passes.width()}),
+                          copy_of(std::move(coefficients), {passes.size(), passes.n_columns()}), moved);
+}
+
+double find_length(ProximalPasses& passes, const std::tuple<Array2, Array2, Array2>& line, double sigma, double linear,
+                   double square, Index n_threads) {
+    const auto& [scores, change, from] = line;
+    check_lines(passes, {&scores, &change}, {&from});
+    const nb::gil_scoped_release released;
+    ThreadTeam team(n_threads);
+    return passes.length(scores.data(), change.data(), from.data(), sigma, linear, square, team);
+}
+
+void fill_matrix(const ProximalPasses& passes, const LinearData& data, double constant, const Array2& point,
+                 double sigma, const Output& out, Index n_threads) {
+    check_lines(passes, {}, {&point});
+    const std::size_t n = unsigned_index(column_count(data.view)) + (constant > 0.0 ? 1 : 0);
+    const std::size_t side = passes.n_columns() * n;
+    if (out.shape(0) != side || out.shape(1) != side) throw nb::value_error("out needs a line for each weight");
+    SignalWatcher watcher;
+    {
+        const nb::gil_scoped_release released;
+        ThreadTeam team(n_threads);
+        Monitor monitor(&watcher, infinity);
+        passes.matrix(data.view, constant, point.data(), sigma, out.data(), team, monitor);
+    }
+    if (watcher.pending) throw nb::python_error();
+}
 
 void fill_weighted_gram(const LinearData& data, const Vector1<std::int64_t>& rows, const Array1& weights,
                         const Output& out, Index n_threads) {
@@ -164,6 +273,10 @@ void bind_linear_structs(nb::module_& module) {
         .def_rw("shrinking", &LinearOptions::shrinking)
         .def_rw("n_threads", &LinearOptions::n_threads)
         .def_rw("seed", &LinearOptions::seed);
+    nb::class_<LinearSetting>(module, "LinearSetting")
+        .def(nb::init<Loss, double, bool>(), "loss"_a, "offset"_a, "exact_bias"_a);
+    nb::class_<NewtonStart>(module, "NewtonStart")
+        .def(nb::new_(&newton_start), "bias"_a, "weights"_a.none(), "width"_a);
     nb::class_<LinearReport>(module, "LinearReport")
         .def_ro("stop_reason", &LinearReport::stop_reason)
         .def_ro("iterations", &LinearReport::iterations)
@@ -172,6 +285,7 @@ void bind_linear_structs(nb::module_& module) {
         .def_ro("violation", &LinearReport::violation)
         .def_ro("dual", &LinearReport::dual)
         .def_ro("cost", &LinearReport::cost)
+        .def_ro("width", &LinearReport::width)
         .def_ro("n_support", &LinearReport::n_support)
         .def_ro("verified", &LinearReport::verified);
 }
@@ -194,8 +308,15 @@ void bind_linear(nb::module_& module) {
         .def_ro("stop_reason", &LinearBatchResult::stop_reason)
         .def_ro("error", &LinearBatchResult::error);
     module.def("solve_linear", &solve_linear, "data"_a, "statement"_a, "options"_a, "start"_a.none(), "watch"_a.none());
-    module.def("solve_linear_binary", &solve_linear_statements, "data"_a, "statements"_a, "loss"_a, "offset"_a,
+    module.def("solve_linear_binary", &solve_linear_statements, "data"_a, "statements"_a, "setting"_a, "options"_a,
+               "watch"_a.none());
+    module.def("solve_newton_binary", &solve_newton_statements, "data"_a, "statements"_a, "starts"_a, "setting"_a,
                "options"_a, "watch"_a.none());
+    nb::class_<ProximalPasses>(module, "ProximalPasses")
+        .def(nb::new_(&make_passes), "entries"_a, "counts"_a, "n_columns"_a, "kind"_a, "y"_a, "C"_a)
+        .def("step", &take_step, "scores"_a, "start"_a, "sigma"_a, "n_threads"_a)
+        .def("length", &find_length, "line"_a, "sigma"_a, "linear"_a, "square"_a, "n_threads"_a)
+        .def("matrix", &fill_matrix, "data"_a, "constant"_a, "point"_a, "sigma"_a, "out"_a.noconvert(), "n_threads"_a);
     module.def("weighted_gram", &fill_weighted_gram, "data"_a, "rows"_a, "weights"_a, "out"_a.noconvert(),
                "n_threads"_a);
 }

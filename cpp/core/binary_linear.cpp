@@ -3,6 +3,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "binary_newton.hpp"
 #include "parallel.hpp"
 
 namespace multimargin {
@@ -169,64 +170,121 @@ void check(const DataView& data, const LinearBinaryTask& task) {
 
 class LinearBatch {
   public:
-    LinearBatch(const DataView& data, std::deque<LinearBinaryTask>& tasks, Loss loss, double offset,
+    LinearBatch(const DataView& data, std::deque<LinearBinaryTask>& tasks, const LinearSetting& setting,
                 const LinearOptions& options, Watcher* watcher)
-        : data_(data),
-          tasks_(tasks),
-          loss_(loss),
-          offset_(offset),
-          options_(options),
-          monitor_(watcher, options.max_time) {
-        if (!(offset >= 0.0 && offset < infinity)) throw std::invalid_argument("the offset must be a number >= 0");
+        : data_(data), tasks_(tasks), setting_(setting), options_(options), monitor_(watcher, options.max_time) {
+        const bool number = setting.offset >= 0.0 && setting.offset < infinity;
+        if (!number) throw std::invalid_argument("the offset must be a number >= 0");
         for (LinearBinaryTask& task : tasks) {
             if (task.amounts.empty()) task.amounts.assign(task.rows.size(), 0.0);
             check(data, task);
         }
     }
 
-    StopReason run() {
-        std::vector<Index> order(tasks_.size()), all;
+    StopReason by_descent() {
+        if (setting_.exact_bias) throw std::invalid_argument("coordinate steps know no exact bias");
+        norms_ = squared_norms(data_, all_rows());
+        with_rows(data_, [&](const auto& rows) { run([&](Index t, ThreadTeam&) { descend(rows, t); }); });
+        return reason();
+    }
+
+    StopReason by_newton() {
+        run([&](Index t, ThreadTeam& team) { newton(t, team); });
+        return reason();
+    }
+
+  private:
+    StopReason reason() const { return monitor_.stopped() ? monitor_.reason() : StopReason::converged; }
+
+    std::vector<Index> all_rows() const {
+        std::vector<Index> all;
+        for (const LinearBinaryTask& task : tasks_) all.insert(all.end(), task.rows.begin(), task.rows.end());
+        std::sort(all.begin(), all.end());
+        all.erase(std::unique(all.begin(), all.end()), all.end());
+        return all;
+    }
+
+    // Tasks over the threads, or the threads to the only task.
+    void run(const std::function<void(Index, ThreadTeam&)>& solve) {
+        std::vector<Index> order(tasks_.size());
         std::iota(order.begin(), order.end(), Index{0});
         const auto size = [this](Index t) { return tasks_[unsigned_index(t)].rows.size(); };
         std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return size(a) > size(b); });
         std::size_t n_examples = 0;
-        for (const LinearBinaryTask& task : tasks_) {
-            n_examples += task.rows.size();
-            all.insert(all.end(), task.rows.begin(), task.rows.end());
-        }
-        std::sort(all.begin(), all.end());
-        all.erase(std::unique(all.begin(), all.end()), all.end());
-        norms_ = squared_norms(data_, all);
+        for (const LinearBinaryTask& task : tasks_) n_examples += task.rows.size();
         const double work = static_cast<double>(n_examples) * static_cast<double>(column_count(data_));
         ThreadTeam team(work < cost_worth_threads ? 1 : options_.n_threads);
-        with_rows(data_, [&](const auto& rows) {
-            team.run(
-                static_cast<Index>(order.size()), [&](Index i) { solve(rows, order[unsigned_index(i)]); },
-                [this] { monitor_.poll(); });
-        });
-        return monitor_.stopped() ? monitor_.reason() : StopReason::converged;
+        if (order.size() == 1) return solve(0, team);
+        team.run(
+            static_cast<Index>(order.size()),
+            [&](Index i) {
+                ThreadTeam alone(1);
+                solve(order[unsigned_index(i)], alone);
+            },
+            [this] { monitor_.poll(); });
     }
 
-  private:
     template <class Rows>
-    void solve(const Rows& rows, Index t) {
+    void descend(const Rows& rows, Index t) {
         LinearBinaryTask& task = tasks_[unsigned_index(t)];
-        BinaryLinear<Rows> steps(rows, column_count(data_), norms_, task, loss_, offset_);
+        BinaryLinear<Rows> steps(rows, column_count(data_), norms_, task, setting_.loss, setting_.offset);
         const LinearPasses<BinaryLinear<Rows>>* passes = nullptr;
         // Only the thread that made the monitor asks it; what it is working on itself is counted as it goes.
-        if (std::this_thread::get_id() == caller_) {
-            monitor_.describe([this, &passes] {
-                Progress moment = summed();
-                if (passes == nullptr) return moment;
-                moment.iteration += passes->iterations();
-                moment.violation = passes->violation();
-                moment.n_active = passes->active();
-                return moment;
-            });
-        }
+        tell([this, &passes] {
+            Progress moment = summed();
+            if (passes == nullptr) return moment;
+            moment.iteration += passes->iterations();
+            moment.violation = passes->violation();
+            moment.n_active = passes->active();
+            return moment;
+        });
         task.report = steps.run(options_, monitor_, passes);
         steps.hand_over();
-        if (std::this_thread::get_id() == caller_) monitor_.describe([this] { return summed(); });
+        close(task);
+    }
+
+    void newton(Index t, ThreadTeam& team) {
+        LinearBinaryTask& task = tasks_[unsigned_index(t)];
+        const double began = monitor_.seconds();
+        std::vector<double> signs(task.rows.size(), -1.0);
+        std::fill_n(signs.begin(), task.n_positive, 1.0);
+        const double constant = setting_.exact_bias ? 1.0 : std::sqrt(setting_.offset);
+        const NewtonProblem problem{LinearExamples(data_, task.rows, std::move(signs), constant, team), task.C,
+                                    setting_.loss, setting_.exact_bias};
+        make_feasible(task);
+        BinaryNewton method(problem, {task.amounts, task.start.bias, task.start.weights}, monitor_);
+        tell([this, &method] {
+            Progress moment = summed();
+            moment.iteration += method.n_steps();
+            moment.violation = method.violation();
+            return moment;
+        });
+        task.report.stop_reason = method.run(options_.tol, options_.max_passes, task.start.width);
+        task.report.passes = task.report.iterations = method.n_steps();
+        task.report.violation = method.violation();
+        task.report.dual = method.dual();
+        task.report.width = method.width();
+        task.report.seconds = monitor_.seconds() - began;
+        task.amounts = method.amounts();
+        task.weights = method.weights();
+        task.report.n_support =
+            std::count_if(task.amounts.begin(), task.amounts.end(), [](double a) { return a > 0.0; });
+        close(task);
+    }
+
+    void make_feasible(LinearBinaryTask& task) const {
+        for (std::size_t e = 0; e < task.rows.size(); ++e) {
+            const double cap = setting_.loss == Loss::hinge ? task.C[e] : infinity;
+            task.amounts[e] = std::min(std::max(task.amounts[e], 0.0), cap);
+        }
+    }
+
+    void tell(std::function<Progress()> describe) {
+        if (std::this_thread::get_id() == caller_) monitor_.describe(std::move(describe));
+    }
+
+    void close(LinearBinaryTask& task) {
+        tell([this] { return summed(); });
         const std::lock_guard lock(mutex_);
         task.finished = true;
         done_.iteration += task.report.iterations;
@@ -242,8 +300,7 @@ class LinearBatch {
 
     const DataView& data_;
     std::deque<LinearBinaryTask>& tasks_;
-    Loss loss_;
-    double offset_;
+    LinearSetting setting_;
     const LinearOptions& options_;
     Monitor monitor_;
     std::vector<double> norms_;
@@ -254,9 +311,14 @@ class LinearBatch {
 
 }  // namespace
 
-StopReason solve_linear_binary(const DataView& data, std::deque<LinearBinaryTask>& tasks, Loss loss, double offset,
+StopReason solve_linear_binary(const DataView& data, std::deque<LinearBinaryTask>& tasks, const LinearSetting& setting,
                                const LinearOptions& options, Watcher* watcher) {
-    return LinearBatch(data, tasks, loss, offset, options, watcher).run();
+    return LinearBatch(data, tasks, setting, options, watcher).by_descent();
+}
+
+StopReason solve_newton_binary(const DataView& data, std::deque<LinearBinaryTask>& tasks, const LinearSetting& setting,
+                               const LinearOptions& options, Watcher* watcher) {
+    return LinearBatch(data, tasks, setting, options, watcher).by_newton();
 }
 
 }  // namespace multimargin

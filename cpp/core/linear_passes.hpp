@@ -31,6 +31,7 @@ struct LinearReport {
     double violation = infinity;  // largest one met in the last pass over all examples
     double dual = 0.0;
     double cost = 0.0;
+    double width = 1.0;  // of Newton's last problem, in units of its first
     Index n_support = 0;
     bool verified = false;  // in that pass the weights did not change
 };

@@ -174,7 +174,7 @@ TEST(linear_binary_is_the_same_for_any_number_of_threads) {
         for (const Index n : {900, 500, 700, 30, 800, 400}) add_task(tasks, n, 0.1);
         LinearOptions options = options_for(1e-3);
         options.n_threads = n_threads;
-        CHECK(solve_linear_binary(clouds.view(), tasks, Loss::hinge, 1.0, options, nullptr) == StopReason::converged);
+        CHECK(solve_linear_binary(clouds.view(), tasks, {Loss::hinge, 1.0}, options, nullptr) == StopReason::converged);
         for (std::size_t t = 0; t < tasks.size(); ++t) {
             CHECK(tasks[t].finished && tasks[t].report.stop_reason == StopReason::converged &&
                   tasks[t].report.verified);
@@ -192,7 +192,7 @@ TEST(linear_binary_a_watcher_ends_everything) {
         LinearOptions options = options_for(1e-300);
         options.n_threads = n_threads;
         Stopper stopper(2);
-        const StopReason reason = solve_linear_binary(clouds.view(), tasks, Loss::hinge, 0.0, options, &stopper);
+        const StopReason reason = solve_linear_binary(clouds.view(), tasks, {Loss::hinge, 0.0}, options, &stopper);
         CHECK(reason == StopReason::callback);
         for (const LinearBinaryTask& task : tasks) {
             CHECK(task.finished && task.report.stop_reason == StopReason::callback && task.weights.size() == 6);

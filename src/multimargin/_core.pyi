@@ -249,6 +249,12 @@ class LinearOptions:
     seed: int
     def __init__(self) -> None: ...
 
+class LinearSetting:
+    def __init__(self, loss: Loss, offset: float, exact_bias: bool) -> None: ...
+
+class NewtonStart:
+    def __init__(self, bias: float, weights: NDArray[np.float64] | None, width: float) -> None: ...
+
 class LinearReport:
     stop_reason: StopReason
     iterations: int
@@ -257,6 +263,7 @@ class LinearReport:
     violation: float
     dual: float
     cost: float
+    width: float
     n_support: int
     verified: bool
 
@@ -276,6 +283,37 @@ class LinearBatchResult:
     stop_reason: StopReason
     error: BaseException | None
 
+class ProximalPasses:
+    def __init__(
+        self,
+        entries: NDArray[np.float64],
+        counts: NDArray[np.int64],
+        n_columns: int,
+        kind: tuple[Bound, bool, Loss],
+        y: NDArray[np.int64],
+        C: NDArray[np.float64],
+    ) -> None: ...
+    def step(
+        self, scores: NDArray[np.float64], start: NDArray[np.float64], sigma: float, n_threads: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]: ...
+    def length(
+        self,
+        line: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
+        sigma: float,
+        linear: float,
+        square: float,
+        n_threads: int,
+    ) -> float: ...
+    def matrix(
+        self,
+        data: LinearData,
+        constant: float,
+        point: NDArray[np.float64],
+        sigma: float,
+        out: NDArray[np.float64],
+        n_threads: int,
+    ) -> None: ...
+
 def solve_linear(
     data: LinearData,
     statement: LinearStatement,
@@ -286,8 +324,15 @@ def solve_linear(
 def solve_linear_binary(
     data: LinearData,
     statements: list[BinaryStatement],
-    loss: Loss,
-    offset: float,
+    setting: LinearSetting,
+    options: LinearOptions,
+    watch: Callable[[Progress, Callable[[], list[NDArray[np.float64] | None]]], bool] | None,
+) -> LinearBatchResult: ...
+def solve_newton_binary(
+    data: LinearData,
+    statements: list[BinaryStatement],
+    starts: list[NewtonStart],
+    setting: LinearSetting,
     options: LinearOptions,
     watch: Callable[[Progress, Callable[[], list[NDArray[np.float64] | None]]], bool] | None,
 ) -> LinearBatchResult: ...

@@ -62,7 +62,7 @@ class LinearReport:
 
     ``violation`` is the largest one met in the last pass over all examples (infinite before the first), and
     ``verified`` whether the weights stood still during it, so that it is that of the solution. ``cost`` counts
-    multiply-adds.
+    multiply-adds. ``passes`` are Newton's steps where that method ran, and ``width`` is then where it left its own.
     """
 
     stop_reason: StopReason
@@ -72,6 +72,7 @@ class LinearReport:
     violation: float
     dual: float
     cost: float
+    width: float
     n_support: int
     verified: bool
 
@@ -176,11 +177,31 @@ def solve_linear(
 
 @dataclass(frozen=True, eq=False)
 class BinarySetting:
-    """What binary problems have in common: the rows, how a margin is charged, and the kernel x'z + offset."""
+    """What binary problems have in common: the rows, how a margin is charged, and the kernel x'z + offset.
+
+    With ``exact_bias``, which Newton's method alone knows, there is a constant feature whose weight is free.
+    """
 
     X: DataMatrix | _core.LinearData
     loss: Loss = Loss.HINGE
     offset: float = 0.0
+    exact_bias: bool = False
+
+    def to_core(self) -> _core.LinearSetting:
+        return _core.LinearSetting(getattr(_core.Loss, self.loss.value), self.offset, self.exact_bias)
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonStart:
+    """Where Newton's method starts: dual variables, an exact bias, the weights of a near problem, a wider first step.
+
+    The weights have one entry for each feature, and one behind them where there is an offset or an exact bias.
+    """
+
+    amounts: FloatArray
+    bias: float = 0.0
+    weights: FloatArray | None = None
+    width: float = 1.0
 
 
 def solve_linear_binary(
@@ -199,22 +220,52 @@ def solve_linear_binary(
     See      HCLKS08 Algorithm 3, cpp/core/binary_linear.cpp.
     """
     given: Sequence[FloatArray | None] = [None] * len(problems) if starts is None else starts
-    statements = [
-        _core.BinaryStatement(problem.rows, problem.n_positive, problem.C, start)
-        for problem, start in zip(problems, given, strict=True)
-    ]
     result = _core.solve_linear_binary(
-        _prepared(setting.X),
-        statements,
-        getattr(_core.Loss, setting.loss.value),
-        setting.offset,
-        options.to_core(),
-        None if watch is None else _adapt_batch(watch),
+        _prepared(setting.X), _statements(problems, given), setting.to_core(), options.to_core(), _told(watch)
     )
-    parts = tuple(LinearBinaryResult(part.amounts, part.weights, _read(part.report)) for part in result.results)
-    error = result.error
+    batch = _read_batch(result)
     del result  # see solver.run_core
-    return LinearBatch(parts, error)
+    return batch
+
+
+def solve_newton_binary(
+    setting: BinarySetting,
+    problems: Sequence[BinaryProblem],
+    options: LinearOptions,
+    starts: Sequence[NewtonStart],
+    watch: LinearBatchWatch | None = None,
+) -> LinearBatch:
+    """Solve binary problems by Newton's method, at a cost that does not grow with C.
+
+    Solves   the problems of ``solve_linear_binary``; with an exact bias sum ya = 0, too, but for a rest that ``tol``
+             bounds by what it means for the bias.
+    Given    few enough features for a Cholesky factor of as many rows.
+    Returns  results within 0 <= a <= C whatever ended the work; a bias is the last weight.
+    See      linear/newton.py, cpp/core/binary_newton.cpp.
+    """
+    seeds = [
+        _core.NewtonStart(s.bias, None if s.weights is None else np.ascontiguousarray(s.weights), s.width)
+        for s in starts
+    ]
+    statements = _statements(problems, [start.amounts for start in starts])
+    result = _core.solve_newton_binary(
+        _prepared(setting.X), statements, seeds, setting.to_core(), options.to_core(), _told(watch)
+    )
+    batch = _read_batch(result)
+    del result  # see solver.run_core
+    return batch
+
+
+def _statements(problems: Sequence[BinaryProblem], starts: Sequence[FloatArray | None]) -> list[_core.BinaryStatement]:
+    return [
+        _core.BinaryStatement(problem.rows, problem.n_positive, problem.C, start)
+        for problem, start in zip(problems, starts, strict=True)
+    ]
+
+
+def _read_batch(result: _core.LinearBatchResult) -> LinearBatch:
+    parts = tuple(LinearBinaryResult(part.amounts, part.weights, _read(part.report)) for part in result.results)
+    return LinearBatch(parts, result.error)
 
 
 def weighted_gram(
@@ -251,10 +302,7 @@ def _adapt(watch: LinearWatch, n_classes: int) -> Callable[[_core.Progress, Call
     return adapted
 
 
-def _adapt_batch(
-    watch: LinearBatchWatch,
-) -> Callable[[_core.Progress, Callable[[], list[FloatArray | None]]], bool]:
-    def adapted(progress: _core.Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
-        return bool(watch(_moment(progress), snapshot))
-
-    return adapted
+def _told(
+    watch: LinearBatchWatch | None,
+) -> Callable[[_core.Progress, Callable[[], list[FloatArray | None]]], bool] | None:
+    return None if watch is None else lambda progress, snapshot: bool(watch(_moment(progress), snapshot))

@@ -1,4 +1,8 @@
-"""The first phase of a linear machine without an exact bias: coordinate steps on the dual, within a budget."""
+"""The work that the C++ core does for linear machines: coordinate steps within a budget, and Newton's method by column.
+
+Coordinate steps come first, where the bias is none or an offset of the kernel. What they do not finish goes to Newton's
+method: here, where each column of scores is a binary problem of its own, else to newton.py.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +12,43 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from multimargin import linear_core
-from multimargin.linear_core import BinarySetting, LinearOptions, solve_linear_binary
-from multimargin.machines import MACHINES, FloatArray
-from multimargin.one_vs_all import join_classes, part_of_class
-from multimargin.problem import DualProblem, Loss
+from multimargin._core import LinearData
+from multimargin.linear.columns import Columns
+from multimargin.linear_core import (
+    BinarySetting,
+    LinearBatch,
+    LinearBatchWatch,
+    LinearOptions,
+    NewtonStart,
+    solve_linear_binary,
+    solve_newton_binary,
+)
+from multimargin.machines import FloatArray
+from multimargin.problem import Bias, DualProblem
 from multimargin.resources import n_threads
-from multimargin.schemes import BinaryProblem, class_problems
 from multimargin.solver import Progress, SolverState, StopReason
 
 # Newton's method takes about so many passes over scores and variables; a descent that needs more is given up.
-NEWTON_STEPS = 30
+NEWTON_STEPS = 3
 PRODUCTS_A_STEP = 4
 WORK_ON_A_VARIABLE = 60
 
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Where the descent ended: dual variables of the problem, passes, why; and an exception, if one ended it."""
+    """Where it ended: dual variables, passes or steps, why; and an exception, if one ended it.
+
+    Of binary problems the variables are by column; also which of them are unfinished, and from Newton's method their
+    biases and widths.
+    """
 
     amounts: FloatArray
     passes: int
     stop_reason: StopReason
     error: BaseException | None
+    unfinished: tuple[int, ...] = ()
+    bias: FloatArray | None = None
+    width: float = 1.0
 
 
 # Told a moment and how to get the dual variables then; True stops.
@@ -43,83 +62,93 @@ def budget(problem: DualProblem, n_entries: int, n_columns: int) -> float:
 
 
 def descend(
-    problem: DualProblem, options: LinearOptions, start: FloatArray | None, watch: DescentWatch | None
+    problem: DualProblem,
+    columns: Columns | None,
+    options: LinearOptions,
+    start: FloatArray,
+    watch: DescentWatch | None,
+    data: LinearData,
 ) -> Descent:
-    """Solve by steps on one example after the other; one versus all, and two classes, as binary problems.
+    """Solve by steps on one example after the other.
 
     Solves   the dual of ``problem``, whose bias is none or an offset of its linear kernel.
     See      linear_core.py.
     """
-    if problem.machine is MACHINES["ova"]:
-        return _by_class(problem, options, start, watch)
-    if problem.n_classes == 2 and problem.machine is MACHINES["ww"]:
-        return _two_classes(problem, options, start, watch)
+    if columns is not None:
+        starts = columns.split(start)
+        told = None if watch is None else _told(columns, watch, starts, range(len(starts)))
+        batch = solve_linear_binary(_setting(problem, data), columns.parts, _own(options, columns), starts, told)
+        return _found(columns, batch)
 
-    def told(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
+    def told_state(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
         return watch is not None and watch(progress, lambda: snapshot().amounts)
 
-    state = None if start is None else SolverState(start, None, problem.n_classes)
-    result = linear_core.solve_linear(problem, options, state, None if watch is None else told)
+    state = SolverState(start, None, problem.n_classes)
+    result = linear_core.solve_linear(problem, options, state, None if watch is None else told_state, data)
     return Descent(result.amounts, result.report.passes, result.report.stop_reason, result.error)
 
 
-def _by_class(
-    problem: DualProblem, options: LinearOptions, start: FloatArray | None, watch: DescentWatch | None
-) -> Descent:
-    binaries = class_problems(problem.data)
-    twice = len(binaries) == 2  # the second class is the first with the sign turned
-    parts = binaries[1:] if twice else binaries
-    starts = None if start is None else [part_of_class(problem, b, c, start) for c, b in enumerate(binaries)]
-
-    def whole(found: list[FloatArray]) -> FloatArray:
-        if twice:
-            positive, negative = np.split(found[0], [binaries[1].n_positive])
-            found = [np.concatenate([negative, positive]), found[0]]
-        return join_classes(problem, binaries, found)
-
-    return _batch(problem, parts, options, None if starts is None else starts[-len(parts) :], whole, watch)
-
-
-def _two_classes(
-    problem: DualProblem, options: LinearOptions, start: FloatArray | None, watch: DescentWatch | None
-) -> Descent:
-    """The machine "ww" of two classes, whose violations are twice as large."""
-    binary = class_problems(problem.data)[1]
-    order = np.concatenate([binary.positive, binary.negative])
-    if problem.loss is Loss.SQUARED_HINGE:
-        binary = replace(binary, C=2 * binary.C)
-
-    def whole(found: list[FloatArray]) -> FloatArray:
-        amounts = np.zeros((problem.n_examples, 1))
-        amounts[order, 0] = found[0]
-        return amounts
-
-    starts = None if start is None else [np.ascontiguousarray(start[order, 0])]
-    return _batch(problem, [binary], replace(options, tol=options.tol / 2), starts, whole, watch)
-
-
-def _batch(
-    problem: DualProblem,
-    parts: list[BinaryProblem],
+def newton_by_column(
+    columns: Columns,
     options: LinearOptions,
-    starts: list[FloatArray] | None,
-    whole: Callable[[list[FloatArray]], FloatArray],
+    start: FloatArray,
+    own: dict[int, NewtonStart],
     watch: DescentWatch | None,
+    data: LinearData,
 ) -> Descent:
+    """Solve the columns that have a start of their own by Newton's method; the others stay as they are."""
+    parts, wanted = columns.split(start), tuple(own)
+    told = None if watch is None else _told(columns, watch, parts, wanted)
+    batch = solve_newton_binary(
+        _setting(columns.problem, data),
+        [columns.parts[c] for c in wanted],
+        _own(options, columns),
+        list(own.values()),
+        told,
+    )
+    for c, part in zip(wanted, batch.results, strict=True):
+        parts[c] = part.amounts
+    found = _found(columns, batch)
+    bias = np.array([part.weights[-1] for part in batch.results])
+    return replace(
+        found,
+        amounts=columns.join(parts),
+        bias=bias if columns.problem.bias is Bias.EXACT else None,
+        width=min(part.report.width for part in batch.results),
+    )
+
+
+def _setting(problem: DualProblem, data: LinearData) -> BinarySetting:
+    return BinarySetting(data, problem.loss, problem.kernel.offset, problem.bias is Bias.EXACT)
+
+
+def _own(options: LinearOptions, columns: Columns) -> LinearOptions:
+    return replace(options, tol=options.tol / columns.violations, n_threads=n_threads())
+
+
+def _found(columns: Columns, batch: LinearBatch) -> Descent:
+    reasons = [part.report.stop_reason for part in batch.results]
+    unfinished = tuple(c for c, reason in enumerate(reasons) if reason is not StopReason.CONVERGED)
+    whole = len(batch.results) == len(columns.parts)
+    return Descent(
+        columns.join([part.amounts for part in batch.results]) if whole else np.empty((0, 0)),
+        max(part.report.passes for part in batch.results),
+        reasons[unfinished[0]] if unfinished else StopReason.CONVERGED,
+        batch.error,
+        unfinished,
+    )
+
+
+def _told(
+    columns: Columns, watch: DescentWatch, parts: list[FloatArray], wanted: tuple[int, ...] | range
+) -> LinearBatchWatch:
     def told(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
         def amounts() -> FloatArray:
-            return whole([np.zeros(len(p.rows)) if a is None else a for a, p in zip(snapshot(), parts, strict=True)])
+            now = list(parts)
+            for c, found in zip(wanted, snapshot(), strict=True):
+                now[c] = parts[c] if found is None else found
+            return columns.join(now)
 
-        return watch is not None and watch(progress, amounts)
+        return watch(progress, amounts)
 
-    setting = BinarySetting(problem.data.X, problem.loss, problem.kernel.offset)
-    own = replace(options, n_threads=n_threads())
-    batch = solve_linear_binary(setting, parts, own, starts, None if watch is None else told)
-    reasons = [part.report.stop_reason for part in batch.results]
-    unfinished = [reason for reason in reasons if reason is not StopReason.CONVERGED]
-    return Descent(
-        whole([part.amounts for part in batch.results]),
-        max(part.report.passes for part in batch.results),
-        unfinished[0] if unfinished else StopReason.CONVERGED,
-        batch.error,
-    )
+    return told

@@ -1,8 +1,7 @@
-"""The proximal step on the dual variables: what the multiplier method asks of each example.
+"""The derivative of the proximal step on the dual variables, which the core takes (ProximalPasses.step).
 
-Solves   max_a (t - m(f))' a - charge(a) - |a - a_k|^2 / (2 sigma_i) within the bounds, for all examples at once.
-Given    v = a_k + sigma (t - m(f)).
-Returns  a, and what its derivative needs: which variables are free, and how their sum is held.
+The step solves   max_a (t - m(f))' a - charge(a) - |a - a_k|^2 / (2 sigma_i) within the bounds, for each example:
+the nearest point to v = a_k + sigma (t - m(f)).
 """
 
 from __future__ import annotations
@@ -17,33 +16,20 @@ from multimargin.problem import Loss
 
 
 @dataclass(frozen=True, eq=False)
-class Proximal:
-    """a; and da = sigma (diag(slope) - share slope slope') d(gradient) within each example, slope 0 where a is held."""
+class Slopes:
+    """da = sigma (diag(slope) - share slope slope') d(gradient) within each example, slope 0 where a is held."""
 
-    amounts: FloatArray
     slope: FloatArray  # (n_examples, n_components)
     share: FloatArray | None  # (n_examples,)
 
 
-def step(task: LinearTask, v: FloatArray, sigma: FloatArray) -> FloatArray:
-    """Return a alone."""
-    if not task.simplex:
-        a = np.maximum(v, 0.0)
-        if task.loss is Loss.HINGE:
-            return np.minimum(a, task.C[:, None], out=a)
-        a *= (1.0 / (1.0 + sigma / (2 * task.C)))[:, None]
-        return a
-    return np.maximum(v - _level(task, v, sigma)[:, None], 0.0)
-
-
-def step_with_slope(task: LinearTask, v: FloatArray, sigma: FloatArray) -> Proximal:
-    """Return a with its derivative."""
-    a = step(task, v, sigma)
+def slopes_at(task: LinearTask, a: FloatArray, sigma: FloatArray) -> Slopes:
+    """Return the derivative of the step that led to a."""
     free = a > 0.0
     if not task.simplex:
         if task.loss is Loss.HINGE:
-            return Proximal(a, (free & (a < task.C[:, None])).astype(np.float64), None)
-        return Proximal(a, free / (1.0 + sigma / (2 * task.C))[:, None], None)
+            return Slopes((free & (a < task.C[:, None])).astype(np.float64), None)
+        return Slopes(free / (1.0 + sigma / (2 * task.C))[:, None], None)
     count = free.sum(axis=1)
     if task.loss is Loss.HINGE:
         full = a.sum(axis=1) >= task.C * (1 - 1e-12)
@@ -52,31 +38,4 @@ def step_with_slope(task: LinearTask, v: FloatArray, sigma: FloatArray) -> Proxi
     else:
         ratio = sigma / (2 * task.C)
         share = ratio / (1.0 + count * ratio)
-    return Proximal(a, free.astype(np.float64), share)
-
-
-def _level(task: LinearTask, v: FloatArray, sigma: FloatArray) -> FloatArray:
-    """Return the number tau of each example with a = max(0, v - tau): HL02 (18) without curvature of its own.
-
-    Hinge: tau = 0 if the sum is within C, else the sum is C. Squared hinge: tau = sigma sum(a) / (2 C).
-    """
-    if task.loss is Loss.HINGE:
-        level = np.zeros(len(v))
-        over = np.flatnonzero(np.maximum(v, 0.0).sum(axis=1) > task.C)
-        if len(over):
-            level[over] = _root(v[over], -task.C[over], np.zeros(len(over)))
-        return level
-    return _root(v, np.zeros(len(v)), 2 * task.C / sigma)
-
-
-def _root(v: FloatArray, constant: FloatArray, own: FloatArray) -> FloatArray:
-    """Return tau with own tau = constant + sum max(0, v - tau): from the m largest entries, for the m that fits."""
-    ordered = -np.sort(-v, axis=1)
-    ordered = np.where(np.isfinite(ordered), ordered, -1e300)
-    with np.errstate(over="ignore"):
-        total = np.cumsum(ordered, axis=1)
-    count = np.arange(1, v.shape[1] + 1)
-    tau = (total + constant[:, None]) / (count + own[:, None])
-    fits = (ordered > tau).sum(axis=1)  # the entries above the root come first
-    found = np.take_along_axis(tau, np.maximum(fits - 1, 0)[:, None], axis=1)[:, 0]
-    return np.where(fits > 0, found, np.where(own > 0, constant / np.maximum(own, 1e-300), 0.0))
+    return Slopes(free.astype(np.float64), share)

@@ -29,10 +29,10 @@ AIM = 0.5
 def approach(method: MultiplierMethod, weights: FloatArray, tol: float, stop: Stop) -> StopReason | None:
     """Bring the method near its solution from weights of a near problem; a reason if ``stop`` had one.
 
-    With simplex bounds, or with few examples, this does nothing.
+    With few examples this does nothing.
     """
     task = method.task
-    if task.simplex or task.n_examples <= FEW_EXAMPLES:
+    if task.n_examples <= FEW_EXAMPLES:
         return None
     method.weights = weights.copy()
     for round_ in range(MAX_ROUNDS):
@@ -59,10 +59,29 @@ def approach(method: MultiplierMethod, weights: FloatArray, tol: float, stop: St
 def _active(method: MultiplierMethod, gradient: FloatArray) -> np.ndarray:
     """Return the examples with free variables, with violations, and of the others those nearest to one."""
     task = method.task
-    at_lower, at_upper = method.amounts <= 0, method.amounts >= task.cap[:, None]
-    safety = np.where(at_lower, -gradient, np.where(at_upper, gradient, -np.inf)).min(axis=1)
+    safety = _safety_on_simplex(method, gradient) if task.simplex else _safety_in_box(method, gradient)
     rank = int(ACTIVE_SHARE * (len(safety) - 1))
     return np.flatnonzero(safety <= max(float(np.partition(safety, rank)[rank]), 0.0))
+
+
+def _safety_in_box(method: MultiplierMethod, gradient: FloatArray) -> FloatArray:
+    """Return how far the gradients of an example are from moving a variable; -inf where one is free."""
+    at_lower, at_upper = method.amounts <= 0, method.amounts >= method.task.cap[:, None]
+    found: FloatArray = np.where(at_lower, -gradient, np.where(at_upper, gradient, -np.inf)).min(axis=1)
+    return found
+
+
+def _safety_on_simplex(method: MultiplierMethod, gradient: FloatArray) -> FloatArray:
+    """The same where a sum is bounded: at rest are zero, and all of C on one variable."""
+    task, a = method.task, method.amounts
+    top = a.argmax(axis=1)
+    each = np.arange(len(a))
+    full = a[each, top] >= task.cap * (1 - 1e-12)
+    others = gradient.copy()
+    others[each, top] = -np.inf
+    of_full = gradient[each, top] - np.maximum(others.max(axis=1), 0.0)
+    found: FloatArray = np.where(a.any(axis=1), np.where(full, of_full, -np.inf), -gradient.max(axis=1))
+    return found
 
 
 def _part(method: MultiplierMethod, active: np.ndarray) -> MultiplierMethod:

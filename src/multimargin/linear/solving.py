@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
+from multimargin._core import LinearData
 from multimargin.balance import balance, movable_support, movable_without_harm
 from multimargin.certificate import Objectives, dual_gradient, evaluate
 from multimargin.coupling import coefficients
-from multimargin.linear.descending import budget, descend
+from multimargin.linear.columns import columns_of
+from multimargin.linear.descending import DescentWatch, budget, descend, newton_by_column
 from multimargin.linear.newton import MultiplierMethod
 from multimargin.linear.reduced import approach
-from multimargin.linear.task import BINARY, LinearTask, one_versus_all
-from multimargin.linear_core import LinearOptions
+from multimargin.linear.task import BINARY, LinearTask
+from multimargin.linear_core import LinearOptions, NewtonStart, linear_data
 from multimargin.machines import MACHINES, FloatArray
 from multimargin.matrices import is_sparse
 from multimargin.one_vs_all import components_by_class
@@ -30,6 +34,8 @@ WIDER = 8.0
 MAX_ROUNDS = 6
 REPORT_SECONDS = 0.05
 EXTRA_STEPS = 60
+# Weights of a column with which the core's own Cholesky factor is as fast as LAPACK's.
+MOST_WEIGHTS_OF_CORE = 800
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,8 @@ def solve_linear(
 
 
 class _Solve:
+    """One solve; ``amounts`` and ``bias`` are its current point, by columns of scores."""
+
     def __init__(
         self, problem: DualProblem, limits: LinearLimits, start: SolverState | None, watch: LinearWatch | None
     ) -> None:
@@ -101,40 +109,42 @@ class _Solve:
         self.began = time.perf_counter()
         self.last_report = 0.0
         data = problem.data
-        whole = len(data.rows) == data.X.shape[0]
-        self.X = data.X if whole else data.X[data.rows]
-        self.binary = problem.n_classes == 2 and problem.machine in (MACHINES["ova"], MACHINES["ww"])
-        self.by_class = not self.binary and problem.machine is MACHINES["ova"]
-        self.task = self._task()
-        amounts = None if start is None else self._feasible(start.amounts)
-        bias = None if start is None or start.bias is None else start.bias[-1:] if self.binary else start.bias
-        self.method = MultiplierMethod(self.task, amounts, bias)
+        in_place = np.array_equal(data.rows, np.arange(data.X.shape[0]))
+        self.X = data.X if in_place else data.X[data.rows]
+        self.columns = columns_of(problem)
+        self.binary = self.columns is not None and self.columns.binary
+        self.task = self._task(problem.n_classes - 1)
+        self.n_columns = problem.n_classes if self.columns is None else len(self.columns.parts)
+        self.amounts, self.bias = self._start(start)
         self.near = self._weights_of(start) if isinstance(start, LinearSeed) else None
+        self.open_columns: tuple[int, ...] = ()
+        self.width = 1.0
         self.error: BaseException | None = None
-        self.passes = 0
+        self.passes = self.n_newton = 0
 
-    def _task(self) -> LinearTask:
-        """The problem on one column where two classes need no more."""
+    def _task(self, column: int) -> LinearTask:
+        """The problem, or one of its columns where they are problems of their own."""
         problem = self.problem
         offset, free = problem.kernel.offset, problem.bias is Bias.EXACT
         y, C = problem.data.y, problem.data.C
-        if self.binary:
-            C = C if problem.loss is Loss.HINGE or problem.machine is MACHINES["ova"] else 2 * C
-            return LinearTask(self.X, y, C, BINARY, 1, loss=problem.loss, offset=offset, free_bias=free)
-        if self.by_class:
-            table = one_versus_all(problem.n_classes)
-            return LinearTask(self.X, y, C, table, problem.n_classes, loss=problem.loss, offset=offset, free_bias=free)
-        return LinearTask.of_machine(
-            self.X, y, C, problem.machine, problem.n_classes, problem.loss, offset=offset, free_bias=free
-        )
+        if self.columns is None:
+            return LinearTask.of_machine(
+                self.X, y, C, problem.machine, problem.n_classes, problem.loss, offset=offset, free_bias=free
+            )
+        own = (y == column).astype(np.int64)
+        C = C if problem.loss is Loss.HINGE or problem.machine is MACHINES["ova"] else 2 * C
+        return LinearTask(self.X, own, C, BINARY, 1, loss=problem.loss, offset=offset, free_bias=free)
 
-    def _feasible(self, amounts: FloatArray) -> FloatArray:
-        a = np.maximum(self._reduced(amounts), 0.0)
+    def _start(self, start: SolverState | None) -> tuple[FloatArray, FloatArray]:
+        width = self.n_columns if self.columns is not None else self.problem.n_components
+        if start is None:
+            return np.zeros((self.problem.n_examples, width)), np.zeros(self.n_columns)
+        bias = np.zeros(self.problem.n_classes) if start.bias is None else start.bias
+        a = np.maximum(self._reduced(start.amounts), 0.0)
         cap = self.task.cap[:, None]
-        if not self.task.simplex:
-            return np.minimum(a, cap)
-        total = a.sum(axis=1, keepdims=True)
-        return np.asarray(a * np.minimum(1.0, cap / np.maximum(total, 1e-300)))
+        if self.task.simplex:
+            a = a * np.minimum(1.0, cap / np.maximum(a.sum(axis=1, keepdims=True), 1e-300))
+        return np.minimum(a, cap), (bias[-1:] if self.binary else bias).copy()
 
     def _weights_of(self, seed: LinearSeed) -> FloatArray:
         own = slice(1, None) if self.binary else slice(None)
@@ -147,21 +157,26 @@ class _Solve:
         """The machine's own variables: of two classes ova has two equal ones, of more the own class's first."""
         if self.binary:
             return np.repeat(amounts, self.problem.n_components, axis=1)
-        if not self.by_class:
+        if self.columns is None:
             return amounts
         own = np.empty_like(amounts)
         np.put_along_axis(own, self._places(), amounts, axis=1)
         return own
 
+    def _reduced(self, amounts: FloatArray) -> FloatArray:
+        """The variables by column of the machine's."""
+        if self.columns is None:
+            return amounts
+        return amounts[:, :1] if self.binary else np.take_along_axis(amounts, self._places(), axis=1)
+
     def _places(self) -> np.ndarray:
         """Where ova keeps the variable of each class, (n_examples, n_classes)."""
         return components_by_class(self.problem.data.y, self.problem.n_classes)
 
-    def _bias(self) -> FloatArray | None:
+    def _machine_bias(self) -> FloatArray | None:
         if not self.task.free_bias:
             return None
-        b = self.method.weights[-1]
-        return np.array([-b[0], b[0]]) if self.binary else b
+        return np.array([-self.bias[0], self.bias[0]]) if self.binary else self.bias.copy()
 
     def run(self) -> LinearSolution:
         tol, reason = AIM * self.limits.tol, StopReason.STALLED
@@ -172,7 +187,7 @@ class _Solve:
             missed = reason is StopReason.CONVERGED and point.numbers.violation > self.limits.tol
             if self.limits.solver == DESCENT or not (missed or reason in (StopReason.UNFINISHED, StopReason.STALLED)):
                 return self._solution(reason if not missed else StopReason.STALLED, point)
-            self.method.width *= WIDER
+            self.width *= WIDER
         for _ in range(MAX_ROUNDS):
             try:
                 reason = self._advance(tol)
@@ -189,56 +204,112 @@ class _Solve:
         if reason is not StopReason.INTERRUPTED and point.numbers.violation <= self.limits.tol:
             reason = StopReason.CONVERGED
             point = self._polished(point)
-        way = [name for name, n in ((DESCENT, self.passes), (NEWTON, self.method.n_newton)) if n]
+        way = [name for name, n in ((DESCENT, self.passes), (NEWTON, self.n_newton)) if n]
         return LinearSolution(point, self._report(reason, point.numbers), self.error, " and ".join(way) or NEWTON)
+
+    @cached_property
+    def _data(self) -> LinearData:
+        return linear_data(self.problem.data.X)
+
+    def _time_left(self) -> float:
+        return max(1e-9, 0.95 * self.limits.max_time - (time.perf_counter() - self.began))
 
     def _descend(self) -> StopReason:
         """Coordinate steps, for "auto" no more of them than Newton's method would cost."""
         X = self.problem.data.X
         entries = X.nnz if is_sparse(X) else X.size
-        columns = 1 if self.task.separable else self.task.n_columns
         auto = self.limits.solver == AUTO
         options = LinearOptions(
             tol=AIM * self.limits.tol,
             max_passes=self.limits.max_iter,
-            max_time=max(1e-9, 0.95 * self.limits.max_time - (time.perf_counter() - self.began)),
-            max_cost=budget(self.problem, entries, columns) if auto else float("inf"),
+            max_time=self._time_left(),
+            max_cost=budget(self.problem, entries, self.task.n_columns) if auto else float("inf"),
         )
+        found = descend(self.problem, self.columns, options, self.amounts, self._told(), self._data)
+        self.error, self.passes, self.open_columns = found.error, found.passes, found.unfinished
+        self.amounts = found.amounts
+        return found.stop_reason
 
+    def _told(self) -> DescentWatch | None:
         def told(progress: Progress, amounts: Callable[[], FloatArray]) -> bool:
             def point() -> LinearPoint:
-                self.method.amounts = self._reduced(amounts())
+                self.amounts = amounts()
                 return self._settle(quick=True)
 
             return self.watch is not None and self.watch(progress, point)
 
-        start = self._expand(self.method.amounts)
-        found = descend(self.problem, options, start, None if self.watch is None else told)
-        self.error, self.passes = found.error, found.passes
-        self.method = MultiplierMethod(self.task, self._reduced(found.amounts))
-        return found.stop_reason
+        return None if self.watch is None else told
 
-    def _reduced(self, amounts: FloatArray) -> FloatArray:
-        """The task's variables of the machine's."""
-        if self.by_class:
-            return np.take_along_axis(amounts, self._places(), axis=1)
-        return amounts[:, :1] if self.binary else amounts
-
-    def _advance(self, tol: float) -> StopReason:
+    def _advance(self, tol: float, max_steps: int = -1) -> StopReason:
+        """Newton's method from where it is, in at most so many steps (-1: no limit but that of the solve)."""
         near, self.near = self.near, None
-        ended = None if near is None else approach(self.method, near, tol, self._stop)
-        return self.method.run(tol, self._stop).stop_reason if ended is None else ended
+        last = self.n_newton + max_steps if max_steps >= 0 else sys.maxsize
+        if self.limits.max_iter >= 0:
+            last = min(last, self.limits.max_iter - self.passes)
+        if self.columns is None:
+            return self._advance_task(slice(None), tol, last, near)
+        wanted = self.open_columns or tuple(range(self.n_columns))
+        self.open_columns = ()
+        if self.task.n_weights <= MOST_WEIGHTS_OF_CORE:
+            return self._advance_in_core(wanted, tol, last, near)
+        for c in wanted:
+            own = slice(c, c + 1)
+            reason = self._advance_task(own, tol, last, None if near is None else near[:, own])
+            if reason not in (StopReason.CONVERGED, StopReason.STALLED):
+                return reason
+        return reason
+
+    def _advance_task(self, own: slice, tol: float, last: int, near: FloatArray | None) -> StopReason:
+        """The machine as a whole, or one column of it."""
+        task = (
+            self.task if self.columns is None else self._task(range(self.problem.n_classes)[-self.n_columns :][own][0])
+        )
+        method = MultiplierMethod(task, self.amounts[:, own], self.bias[own], width=self.width)
+        before = self.n_newton
+
+        def stop(n_newton: int, violation: float) -> StopReason | None:
+            self.n_newton = before + n_newton
+            self._take(method, own)
+            return StopReason.MAX_ITER if self.n_newton > last else self._stop(violation)
+
+        ended = None if near is None else approach(method, near, tol, stop)
+        reason = method.run(tol, stop).stop_reason if ended is None else ended
+        self.n_newton = before + method.n_newton
+        self._take(method, own)
+        self.width = method.relative_width if self.columns is None else self.width
+        return reason
+
+    def _take(self, method: MultiplierMethod, own: slice) -> None:
+        if self.columns is None:
+            self.amounts = method.amounts
+        else:
+            self.amounts[:, own] = method.amounts
+        if self.task.free_bias:
+            self.bias[own] = method.weights[-1]
+
+    def _advance_in_core(self, wanted: tuple[int, ...], tol: float, last: int, near: FloatArray | None) -> StopReason:
+        assert self.columns is not None
+        parts = self.columns.split(self.amounts)
+        starts = {
+            c: NewtonStart(parts[c], float(self.bias[c]), None if near is None else near[:, c], self.width)
+            for c in wanted
+        }
+        limit = -1 if last == sys.maxsize else max(0, last - self.n_newton)
+        options = LinearOptions(tol=tol, max_passes=limit, max_time=self._time_left())
+        found = newton_by_column(self.columns, options, self.amounts, starts, self._told(), self._data)
+        self.amounts = found.amounts
+        if found.bias is not None:
+            self.bias[list(wanted)] = found.bias
+        self.n_newton += found.passes
+        self.width, self.error = found.width, self.error or found.error
+        return found.stop_reason
 
     def _polished(self, point: LinearPoint) -> LinearPoint:
         """The point after some more steps, if they made it better; an interrupt finds it good enough."""
         if self.limits.extra_tol <= 0 or self.limits.max_iter >= 0:
             return point
-        last = self.method.n_newton + EXTRA_STEPS
         try:
-            self.method.run(
-                self.limits.extra_tol,
-                lambda n, violation: StopReason.MAX_ITER if n > last else self._stop(n, violation),
-            )
+            self._advance(self.limits.extra_tol, EXTRA_STEPS)
         except KeyboardInterrupt as interrupt:
             self.error = interrupt
             return point
@@ -247,8 +318,8 @@ class _Solve:
 
     def _settle(self, *, quick: bool) -> LinearPoint:
         """The point with sums that are exactly zero for an exact bias, its weights and its objectives."""
-        problem, bias = self.problem, self._bias()
-        amounts = self._expand(self.method.amounts)
+        problem, bias = self.problem, self._machine_bias()
+        amounts = self._expand(self.amounts)
         weights, scores = self._scores(amounts)
         if bias is not None:
             gradient = dual_gradient(problem, amounts, scores + bias)
@@ -270,26 +341,24 @@ class _Solve:
         weights = np.asarray(self.X.T @ beta, dtype=np.float64)
         return weights, np.asarray(self.X @ weights) + problem.kernel.offset * beta.sum(axis=0)
 
-    def _stop(self, n_newton: int, violation: float) -> StopReason | None:
+    def _stop(self, violation: float) -> StopReason | None:
         seconds = time.perf_counter() - self.began
-        if 0 <= self.limits.max_iter < self.passes + n_newton:
-            return StopReason.MAX_ITER
         if seconds > 0.95 * self.limits.max_time:
             return StopReason.MAX_TIME
         if self.watch is not None and seconds - self.last_report >= REPORT_SECONDS:
             self.last_report = seconds
-            if self.watch(self._progress(n_newton, seconds, violation), lambda: self._settle(quick=True)):
+            if self.watch(self._progress(seconds, violation), lambda: self._settle(quick=True)):
                 return StopReason.CALLBACK
         return None
 
-    def _progress(self, n_newton: int, seconds: float, violation: float) -> Progress:
-        used = int(self.method.amounts.any(axis=1).sum())
-        return Progress(n_newton, seconds, violation, np.nan, np.nan, self.task.n_examples, used, 0, 0)
+    def _progress(self, seconds: float, violation: float) -> Progress:
+        used = int(self.amounts.any(axis=1).sum())
+        return Progress(self.n_newton, seconds, violation, np.nan, np.nan, self.problem.n_examples, used, 0, 0)
 
     def _report(self, reason: StopReason, numbers: Objectives) -> SolverReport:
         return SolverReport(
             stop_reason=reason,
-            n_iter=self.passes + self.method.n_newton,
+            n_iter=self.passes + self.n_newton,
             seconds=time.perf_counter() - self.began,
             violation=numbers.violation,
             dual=numbers.dual,

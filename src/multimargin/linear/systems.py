@@ -7,17 +7,17 @@ free variables, and by conjugate gradients where both are large.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dposv
 
-from multimargin.linear.proximal import Proximal
+from multimargin.linear.proximal import slopes_at
 from multimargin.linear.task import LinearTask
 from multimargin.linear_core import linear_data, weighted_gram
 from multimargin.machines import FloatArray, IntArray
 from multimargin.matrices import DataMatrix, is_sparse
+from multimargin.resources import n_threads
 
 # Unknowns of a factor that is still cheap beside a pass over the data.
 MOST_WEIGHTS = 3000
@@ -69,80 +69,58 @@ class Factors:
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """The examples with free variables, their derivatives, and the regularisation by row of the weights."""
+    """The equations at a point of the dual variables: regularisation by row of the weights, and a damping.
 
-    rows: IntArray
-    X: DataMatrix  # of these rows, with the constant
-    derivative: FloatArray  # S: (n, n_columns, n_columns), or its diagonals (n, n_columns) where columns are separable
+    The damping is (n_weights, n_weights), or its diagonal where weights are many: directions that no free example sees
+    are held by the regularisation alone, and their steps change other scores by far more than the range of the step.
+    """
+
+    task: LinearTask
+    point: FloatArray
+    width: float
     regularization: FloatArray  # (n_weights,)
-    products: FloatArray | None  # of pairs of features of these rows, where features are few
-    factors: Factors | None = None  # of S, where free variables may be fewer than weights
-    damping: FloatArray | None = None  # (n_weights, n_weights) or its diagonal
-
-    @classmethod
-    def at(cls, task: LinearTask, point: Proximal, sigma: FloatArray, regularization: FloatArray) -> Equations:
-        rows = np.flatnonzero(point.slope.any(axis=1))
-        slope, labels = sigma[rows, None] * point.slope[rows], task.y[rows]
-        derivative = (
-            _diagonals(task, labels, slope) if task.separable else _derivatives(task, labels, slope, point, rows)
-        )
-        X = task.rows_with_constant(rows)
-        if task.separable:
-            return cls(rows, X, derivative, regularization, None)
-        products = None if task.products is None else task.products[rows]
-        # By weights where that is possible: at a large sigma the other way loses digits.
-        few = np.count_nonzero(slope) <= MOST_FREE and task.n_weights * task.n_columns > MOST_WEIGHTS
-        factors = Factors.of(task, labels, slope, None if point.share is None else point.share[rows]) if few else None
-        return cls(rows, X, derivative, regularization, products, factors)
-
-    def damped(self, share: float, metric: FloatArray) -> Equations:
-        """Return the equations with a share of a metric of the weights, or of its diagonal, added to each column.
-
-        Directions that no free example sees are held by the regularisation alone, and their steps change other scores
-        by far more than the range of the projection.
-        """
-        return self if share == 0.0 else replace(self, damping=share * metric)
+    damping: FloatArray | None = None
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return D of right sides G, both (n_weights, n_columns)."""
-        n_weights, n_columns = right.shape
-        if self.derivative.ndim == 2:
-            return np.stack([self._solve_column(c, right[:, c]) for c in range(n_columns)], axis=1)
-        if self.factors is not None:
-            return self.factors.solve(self.X, self._diagonal(), right)
-        if n_weights * n_columns <= MOST_WEIGHTS:
+        if right.size <= MOST_WEIGHTS:
             return self._by_weights(right)
-        return _conjugate_gradients(self.X, self.derivative, self._diagonal()[:, None], right)
-
-    def _solve_column(self, c: int, right: FloatArray) -> FloatArray:
-        weight = self.derivative[:, c]
-        used = np.flatnonzero(weight)
-        X, weight = self.X[used], weight[used]
-        if len(right) <= MOST_WEIGHTS:
-            return solve_symmetric(self._own() + gram(X, weight), right)
-        if len(used) <= MOST_FREE:
-            return _by_examples(X, weight, self._diagonal(), right)
-        return _conjugate_gradients(X, weight[:, None], self._diagonal()[:, None], right[:, None])[:, 0]
+        task = self.task
+        sigma = self.width * scale_of(task)
+        slopes = slopes_at(task, self.point, sigma)
+        rows = np.flatnonzero(slopes.slope.any(axis=1))
+        slope, labels, X = sigma[rows, None] * slopes.slope[rows], task.y[rows], task.rows_with_constant(rows)
+        share = None if slopes.share is None else slopes.share[rows]
+        # By free variables only where weights are too many: at a large sigma that way loses digits.
+        if np.count_nonzero(slope) <= MOST_FREE:
+            return Factors.of(task, labels, slope, share).solve(X, self._diagonal(), right)
+        S = _derivatives(task, labels, slope, share)
+        return _conjugate_gradients(X, S, self._diagonal()[:, None], right)
 
     def _diagonal(self) -> FloatArray:
         if self.damping is None:
             return self.regularization
         return self.regularization + (self.damping if self.damping.ndim == 1 else np.diag(self.damping))
 
-    def _own(self) -> FloatArray:
-        """The part of the matrix that no free example makes, (n_weights, n_weights)."""
-        if self.damping is None or self.damping.ndim == 1:
-            return np.diag(self._diagonal())
-        return np.diag(self.regularization) + self.damping
-
     def _by_weights(self, right: FloatArray) -> FloatArray:
-        n, k = right.shape
-        blocks = _blocks(self.X, self.derivative, self.products)  # (k, k, n, n)
-        matrix = blocks.transpose(0, 2, 1, 3).reshape(k * n, k * n)
-        own = self._own()
+        task, (n, k) = self.task, right.shape
+        blocks = np.empty((k * n, k * n))
+        task.passes.matrix(task.data, task.constant, self.point, self.width, blocks, n_threads())
+        matrix = blocks.reshape(k, n, k, n)
+        if task.sum_to_zero:  # Pi on both sides
+            matrix -= matrix.mean(axis=0, keepdims=True)
+            matrix -= matrix.mean(axis=2, keepdims=True)
+        own = np.diag(self._diagonal())
+        if self.damping is not None and self.damping.ndim == 2:
+            own = np.diag(self.regularization) + self.damping
         for c in range(k):
-            matrix[c * n : (c + 1) * n, c * n : (c + 1) * n] += own
-        return solve_symmetric(matrix, right.T.ravel()).reshape(k, n).T
+            matrix[c, :, c, :] += own
+        return solve_symmetric(blocks, right.T.ravel()).reshape(k, n).T
+
+
+def scale_of(task: LinearTask) -> FloatArray:
+    """Return sigma of each example in units of the width."""
+    return np.where(np.isfinite(task.C), task.C, 1.0)
 
 
 def gram(X: DataMatrix, weight: FloatArray) -> FloatArray:
@@ -183,28 +161,7 @@ def solve_symmetric(matrix: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(scale * scale * right)
 
 
-def _by_examples(X: DataMatrix, weight: FloatArray, regularization: FloatArray, right: FloatArray) -> FloatArray:
-    """Sherman, Morrison and Woodbury, where fewer examples are free than there are weights."""
-    start = right / regularization
-    inverse = 1.0 / regularization
-    scaled = X.multiply(inverse) if is_sparse(X) else X * inverse
-    inner = X @ scaled.T
-    inner = inner.toarray() if is_sparse(inner) else np.asarray(inner)
-    inner[np.diag_indices(len(weight))] += 1.0 / weight
-    return np.asarray(start - inverse * (X.T @ cho_solve(cho_factor(inner), X @ start)))
-
-
-def _diagonals(task: LinearTask, labels: IntArray, slope: FloatArray) -> FloatArray:
-    value = task.table.value1[labels] ** 2 * slope
-    if task.aligned:
-        return value
-    where = (np.arange(len(labels)) * task.n_columns)[:, None] + task.table.class1[labels]
-    size = len(labels) * task.n_columns
-    sums = np.bincount(where.ravel(), weights=value.ravel(), minlength=size).astype(np.float64)
-    return sums.reshape(len(labels), task.n_columns)
-
-
-def _derivatives(task: LinearTask, labels: IntArray, slope: FloatArray, point: Proximal, rows: IntArray) -> FloatArray:
+def _derivatives(task: LinearTask, labels: IntArray, slope: FloatArray, share: FloatArray | None) -> FloatArray:
     """Return S = Pi nu' (diag(slope) - share slope slope') nu Pi of each example."""
     n, k = len(labels), task.n_columns
     S = np.zeros((n, k, k))
@@ -223,9 +180,9 @@ def _derivatives(task: LinearTask, labels: IntArray, slope: FloatArray, point: P
             S[i, a, b] += (d * v1 * v2)[two]
             S[i, b, a] += (d * v1 * v2)[two]
             direction[i, b] += (d * v2)[two]
-    if point.share is not None:
+    if share is not None:
         sigma = slope.max(axis=1)  # slopes of a simplex are 0 or 1
-        factor = point.share[rows] / sigma
+        factor = share / sigma
         S -= factor[:, None, None] * direction[:, :, None] * direction[:, None, :]
     if task.sum_to_zero:
         S -= S.mean(axis=1, keepdims=True)
@@ -233,42 +190,13 @@ def _derivatives(task: LinearTask, labels: IntArray, slope: FloatArray, point: P
     return S
 
 
-def _blocks(X: DataMatrix, S: FloatArray, products: FloatArray | None) -> FloatArray:
-    """Return sum_i S_i[c, e] x_i x_i' for all columns c, e: (k, k, n, n)."""
-    n, k = X.shape[1], S.shape[1]
-    upper = np.triu_indices(k)
-    weights = np.ascontiguousarray(S[:, upper[0], upper[1]])
-    if products is None:
-        parts = np.stack([_signed_gram(X, weights[:, j]) for j in range(weights.shape[1])])
-    else:
-        pairs = np.triu_indices(n)
-        sums = weights.T @ products
-        parts = np.empty((weights.shape[1], n, n))
-        parts[:, pairs[0], pairs[1]] = sums
-        parts[:, pairs[1], pairs[0]] = sums
-    blocks = np.empty((k, k, n, n))
-    blocks[upper] = parts
-    blocks[upper[1], upper[0]] = parts
-    return blocks
-
-
-def _signed_gram(X: DataMatrix, weight: FloatArray) -> FloatArray:
-    used = np.flatnonzero(weight)
-    X, weight = X[used], weight[used]
-    product = X.T @ (X.multiply(weight[:, None]).tocsr() if is_sparse(X) else X * weight[:, None])
-    return product.toarray() if is_sparse(product) else np.asarray(product)
-
-
 def _conjugate_gradients(X: DataMatrix, S: FloatArray, regularization: FloatArray, right: FloatArray) -> FloatArray:
     """Solve by products with X alone, preconditioned by the diagonal."""
     squares = X.multiply(X) if is_sparse(X) else X * X
-    diagonal = S if S.ndim == 2 else np.diagonal(S, axis1=1, axis2=2)
-    inverse = 1.0 / (regularization + squares.T @ diagonal)
+    inverse = 1.0 / (regularization + squares.T @ np.diagonal(S, axis1=1, axis2=2))
 
     def product(D: FloatArray) -> FloatArray:
-        scores = X @ D
-        changes = scores * S if S.ndim == 2 else np.einsum("ice,ie->ic", S, scores)
-        return np.asarray(regularization * D + X.T @ changes)
+        return np.asarray(regularization * D + X.T @ np.einsum("ice,ie->ic", S, X @ D))
 
     found = np.zeros_like(right)
     rest = right.copy()

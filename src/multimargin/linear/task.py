@@ -12,12 +12,11 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from multimargin import _core
+from multimargin.linear_core import linear_data
 from multimargin.machines import Bound, ComponentTable, FloatArray, IntArray, Machine
 from multimargin.matrices import DataMatrix, is_sparse
 from multimargin.problem import Loss
-
-# Numbers that are kept to have them at hand in every step: 80 MB.
-MOST_PRODUCTS = 10_000_000
 
 # y f >= 1 on one column: what two groups of examples need, code 0 for y = -1.
 BINARY = ComponentTable(
@@ -28,19 +27,6 @@ BINARY = ComponentTable(
     target=np.ones((2, 1)),
     n_components=np.ones(2, dtype=np.int64),
 )
-
-
-def one_versus_all(n_classes: int) -> ComponentTable:
-    """Return the machine "ova" with its components in the order of the classes, not the own one first."""
-    classes = np.broadcast_to(np.arange(n_classes), (n_classes, n_classes)).copy()
-    return ComponentTable(
-        class1=classes,
-        value1=2.0 * np.eye(n_classes) - 1.0,
-        class2=np.full((n_classes, n_classes), -1, dtype=np.int64),
-        value2=np.zeros((n_classes, n_classes)),
-        target=np.ones((n_classes, n_classes)),
-        n_components=np.full(n_classes, n_classes, dtype=np.int64),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,21 +96,9 @@ class LinearTask:
         """Rows of the weights: features and, where there is one, the constant."""
         return self.n_features + (1 if self.constant else 0)
 
-    @cached_property
-    def largest(self) -> FloatArray:
-        """The largest absolute value of each feature, the constant's last, (n_weights,)."""
-        found = abs(self.X).max(axis=0)
-        dense: FloatArray = (found.toarray() if is_sparse(found) else np.asarray(found)).ravel().astype(np.float64)
-        return np.append(dense, self.constant) if self.constant else dense
-
     @property
     def simplex(self) -> bool:
         return self.bound is Bound.SIMPLEX
-
-    @cached_property
-    def separable(self) -> bool:
-        """Whether no example couples two columns, so that each column is a problem of its own."""
-        return not (self.simplex or self.sum_to_zero or (self.table.class2 >= 0).any())
 
     @cached_property
     def cap(self) -> FloatArray:
@@ -159,15 +133,20 @@ class LinearTask:
         return bool((self.table.class2 >= 0).any())
 
     @cached_property
-    def aligned(self) -> bool:
-        """Whether component p of every example is about column p alone, so that nothing needs to be looked up."""
-        width = self.table.class1.shape[1]
-        same = width == self.n_columns and bool((self.table.class1 == np.arange(width)).all())
-        return same and self.separable and bool((self.table.n_components == width).all())
+    def passes(self) -> _core.ProximalPasses:
+        """What the core does on all examples in a step of Newton's method."""
+        table = self.table
+        parts = [table.class1, table.value1, table.class2, table.value2, table.target]
+        entries = np.ascontiguousarray(np.stack(parts, axis=2, dtype=np.float64))
+        bound = _core.Bound.simplex if self.simplex else _core.Bound.box
+        kind = (bound, self.sum_to_zero, getattr(_core.Loss, self.loss.value))
+        counts, y = table.n_components.astype(np.int64), np.ascontiguousarray(self.y, dtype=np.int64)
+        return _core.ProximalPasses(entries, counts, self.n_columns, kind, y, np.ascontiguousarray(self.C))
 
     @cached_property
-    def _values(self) -> FloatArray:
-        return np.ascontiguousarray(self.table.value1[self.y])
+    def data(self) -> _core.LinearData:
+        """X as the core reads it."""
+        return linear_data(self.X)
 
     def scores(self, weights: FloatArray) -> FloatArray:
         """Return F, (n_examples, n_columns), of weights (n_weights, n_columns)."""
@@ -184,15 +163,6 @@ class LinearTask:
         return found
 
     @cached_property
-    def products(self) -> FloatArray | None:
-        """Products of all pairs of features, the constant included, (n_examples, n_pairs); None where too many."""
-        first, second = np.triu_indices(self.n_weights)
-        if is_sparse(self.X) or self.n_examples * len(first) > MOST_PRODUCTS:
-            return None
-        rows = self.rows_with_constant(np.arange(self.n_examples))
-        return np.asarray(rows[:, first] * rows[:, second])
-
-    @cached_property
     def _sparse_with_constant(self) -> DataMatrix:
         constant = np.full((self.n_examples, 1), self.constant)
         return sparse.hstack([self.X, constant], format="csr") if self.constant else self.X
@@ -206,8 +176,6 @@ class LinearTask:
 
     def margins(self, scores: FloatArray) -> FloatArray:
         """Return m(f), (n_examples, n_components)."""
-        if self.aligned:
-            return self._values * scores
         first, second, value1, value2 = self._places
         flat = np.ascontiguousarray(scores).ravel()
         found: FloatArray = value1 * flat[first]
@@ -217,8 +185,6 @@ class LinearTask:
 
     def coefficients(self, amounts: FloatArray) -> FloatArray:
         """Return beta = Pi nu' a, (n_examples, n_columns)."""
-        if self.aligned:
-            return self._values * amounts
         first, second, value1, value2 = self._places
         size = self.n_examples * self.n_columns
         flat = np.bincount(first.ravel(), weights=(value1 * amounts).ravel(), minlength=size).astype(np.float64)
