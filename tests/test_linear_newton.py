@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import normalize
 
 from helpers import STORAGES, each_loss, noisy_classes, stored, thin_out
-from multimargin import SVC, LinearSVC
+from multimargin import SVC, LinearSVC, verify
 from multimargin.binary import evaluate_binary
 from multimargin.linear.newton import MultiplierMethod, stop_after
 from multimargin.linear.systems import Equations
@@ -274,3 +276,39 @@ def test_a_single_pair_is_the_binary_machine(bias: str) -> None:
     assert pair.certificate_.stop_reason == "converged"
     np.testing.assert_allclose(pair.coef_, whole.coef_, atol=1e-5)
     np.testing.assert_allclose(pair.intercept_, whole.intercept_, atol=1e-5)
+
+
+def documents(n: int, n_words: int, n_classes: int) -> tuple[sparse.csr_matrix, np.ndarray]:
+    """Rows of a few frequent and some topical words, of length one."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, n)
+    topics = [rng.permutation(n_words) for _ in range(n_classes)]
+    X = sparse.lil_matrix((n, n_words))
+    for i, label in enumerate(y):
+        words = np.minimum((5 * rng.pareto(1.0, 40)).astype(int), n_words - 1)
+        X[i, np.where(rng.random(40) < 0.3, topics[label][words], words)] = 1.0
+    return normalize(X.tocsr()), y
+
+
+@pytest.mark.parametrize("C", [1.0, 30.0])
+@pytest.mark.parametrize("name", ["ova", "ovo", "cs", "ww", "llw", "mmr"])
+def test_wide_data_with_an_exact_bias(name: str, C: float) -> None:
+    """With more features than a factor may have, b is found by rounds of coordinate steps."""
+    X, y = documents(300, 4000, 3)
+    found = LinearSVC(multi_class=name, C=C, tol=1e-4).fit(X, y)
+    assert found.certificate_.stop_reason == "converged"
+    assert "descent" in found.certificate_.solver
+    assert verify(found, X, y).optimal
+    peer = SVC(kernel="linear", multi_class=name, bias="exact", C=C, tol=1e-5).fit(X, y)
+    own, wanted = ([part.dual for part in (c.parts or [c])] for c in (found.certificate_, peer.certificate_))
+    np.testing.assert_allclose(own, wanted, rtol=1e-3)
+    np.testing.assert_allclose(found.decision_function(X), peer.decision_function(X), atol=0.02)
+
+
+def test_rounds_on_b_keep_limits() -> None:
+    X, y = documents(200, 4000, 3)
+    for limit, reason in (({"max_iter": 3}, "max_iter"), ({"max_time": 1e-6}, "max_time")):
+        model = LinearSVC(C=30.0, tol=1e-9, **limit)
+        with pytest.warns(ConvergenceWarning, match=reason):
+            model.fit(X, y)
+        assert not verify(model, X, y).optimal

@@ -156,6 +156,14 @@ class SolverReport:
     traces: tuple[Trace, ...] = field(default=(), repr=False, compare=False)
 
 
+def report_without_kernel(
+    reason: StopReason, n_iter: int, seconds: float, violation: float, objectives: tuple[float, float]
+) -> SolverReport:
+    """Return the report of a solver that needs no kernel rows, with (dual, primal) computed anew from its point."""
+    dual, primal = objectives
+    return SolverReport(reason, n_iter, seconds, violation, dual, primal, 0, 0, True, True, {})
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """State and report; ``error`` is the exception (Ctrl-C, a failing callback) that ended the solve, if one did."""

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from multimargin.certificate import Objectives
 from multimargin.machines import FloatArray
 from multimargin.matrices import is_sparse
-from multimargin.solver import Progress, SolverOptions, SolverReport, StopReason
+from multimargin.solver import Progress, SolverOptions, SolverReport, StopReason, report_without_kernel
 
 MOST_FEATURES = 10_000  # a system of more unknowns takes more than 800 MB
 SECONDS_BETWEEN_CALLS = 0.05
@@ -277,17 +277,7 @@ def drive(
             reason, error = StopReason.INTERRUPTED, interrupt
         a = task.first_amounts() if method is None else method.amounts
         numbers, z = problem.judge(a), problem.transposed(a)
-    report = SolverReport(
-        stop_reason=reason,
-        n_iter=limits.n_iter,
-        seconds=time.perf_counter() - limits.began,
-        violation=numbers.violation,
-        dual=numbers.dual,
-        primal=numbers.primal,
-        kernel_rows=0,
-        cache_hits=0,
-        verified=True,
-        float64_rows=True,
-        phases={},
+    report = report_without_kernel(
+        reason, limits.n_iter, time.perf_counter() - limits.began, numbers.violation, (numbers.dual, numbers.primal)
     )
     return LinearSolution(a, z[:-1], float(z[-1]), tol, report, error)

@@ -58,7 +58,12 @@ DescentWatch = Callable[[Progress, Callable[[], FloatArray]], bool]
 def budget(problem: DualProblem, n_entries: int, n_columns: int) -> float:
     """Return the multiply-adds that Newton's method would need for all columns of scores, by a rough count."""
     variables = problem.n_examples * (1 if n_columns == 1 else problem.n_components)
-    return float(NEWTON_STEPS * (PRODUCTS_A_STEP * n_entries * n_columns + WORK_ON_A_VARIABLE * variables))
+    return budget_of_entries(n_entries * n_columns, variables)
+
+
+def budget_of_entries(n_entries: float, n_variables: int) -> float:
+    """The same from what a pass over scores multiplies, and the dual variables."""
+    return float(NEWTON_STEPS * (PRODUCTS_A_STEP * n_entries + WORK_ON_A_VARIABLE * n_variables))
 
 
 def descend(

@@ -26,7 +26,8 @@ from multimargin.fitting import (
 )
 from multimargin.kernels import KernelSpec
 from multimargin.linear.model import LinearModel
-from multimargin.linear.solving import (
+from multimargin.linear.pairs import PairsWatch, solve_pairs
+from multimargin.linear.points import (
     AUTO,
     DESCENT,
     NEWTON,
@@ -34,8 +35,9 @@ from multimargin.linear.solving import (
     LinearPoint,
     LinearSeed,
     LinearSolution,
-    solve_linear,
+    Presolved,
 )
+from multimargin.linear.solving import point_of, settle_linear, solve_linear
 from multimargin.linear.squared import METHODS, check_squared, solve_squared
 from multimargin.machines import MACHINES, FloatArray, IntArray, Machine
 from multimargin.pair_fitting import ENDS, PairFit, PairState
@@ -224,11 +226,12 @@ class _PairwiseFit:
         if np.isinf(self.fit.data.C).any():
             for binary in self.fit.problems:
                 refuse_if_inseparable(self.fit.dual_problem(binary))
+        found = solve_pairs(self.fit, limits, start, None if watch is None else self._told(limits, watch))
+        self.error = found.error
         parts: list[Certificate] = []
         ended: StopReason | None = None
-        for index in range(len(self.fit.problems)):
-            seed = None if start is None else SolverState(start.amounts[index][:, None], None, 2)
-            solution = self._solve_pair(index, limits, seed, watch, ended)
+        for index, part in enumerate(found.parts):
+            solution = self._settle_pair(index, limits, part, watch, ended)
             reason = solution.report.stop_reason
             reason = reason if ended is None or reason is StopReason.CONVERGED else ended
             ended = reason if ended is None and reason in ENDS else ended
@@ -237,26 +240,41 @@ class _PairwiseFit:
             parts.append(self._certify(index, reason, REASONS[limits.solver]))
         return worst_of(parts)
 
-    def _solve_pair(
-        self,
-        index: int,
-        limits: LinearLimits,
-        seed: SolverState | None,
-        watch: ModelWatch | None,
-        ended: StopReason | None,
-    ) -> LinearSolution:
-        """Solve one pair as the machine "ww", whose violations are twice as large; after an end take its start."""
-        left = limits.max_time - sum(each.report.seconds for each in self.solutions)
+    def _limits(self, limits: LinearLimits) -> LinearLimits:
+        """Those of one pair as the machine "ww", whose violations are twice as large."""
         # m - M of an exact bias is the distance of two gradients.
-        factor = 1.0 if self.fit.recipe.bias is Bias.EXACT else 2.0
-        own = replace(limits, tol=factor * limits.tol, max_time=max(left, 1e-9))
-        own = own if ended is None else replace(own, max_iter=0)
+        return replace(limits, tol=(1.0 if self.fit.recipe.bias is Bias.EXACT else 2.0) * limits.tol)
+
+    def _problem(self, index: int) -> DualProblem:
+        return self.fit.dual_problem(self.fit.problems[index])
+
+    def _told(self, limits: LinearLimits, watch: ModelWatch) -> PairsWatch:
+        own = self._limits(limits)
+
+        def told(moment: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
+            def attributes() -> dict[str, Any]:
+                done = [None if a is None else Presolved(a) for a in snapshot()]
+                points = [None if a is None else point_of(self._problem(i), own, a) for i, a in enumerate(done)]
+                return self._attributes_of(points)
+
+            return watch(moment, attributes)
+
+        return told
+
+    def _settle_pair(
+        self, index: int, limits: LinearLimits, found: Presolved, watch: ModelWatch | None, ended: StopReason | None
+    ) -> LinearSolution:
+        """Certify one pair, after more steps where they are needed; after an end none are made."""
+        left = limits.max_time - sum(each.report.seconds for each in self.solutions)
+        own = replace(self._limits(limits), max_time=max(left, 1e-9))
+        if ended is not None:
+            own = replace(own, max_iter=0)
 
         def told(moment: Progress, snapshot: Callable[[], LinearPoint]) -> bool:
             return watch is not None and watch(moment, lambda: self._attributes_of([*self._points(), snapshot()]))
 
         quiet = watch is None or ended is not None
-        return solve_linear(self.fit.dual_problem(self.fit.problems[index]), own, seed, None if quiet else told)
+        return settle_linear(self._problem(index), own, found, None if quiet else told)
 
     def _certify(self, index: int, reason: StopReason, why: str) -> Certificate:
         binary, solution, recipe = self.fit.problems[index], self.solutions[index], self.fit.recipe
@@ -268,20 +286,22 @@ class _PairwiseFit:
         return assemble(recipe.kernel, numbers, report=report, tol=recipe.tol, solver=(solution.solver, why))
 
     def state(self) -> PairState:
-        return PairState(tuple(point.state.amounts[:, 0] for point in self._points()))
+        return PairState(tuple(each.point.state.amounts[:, 0] for each in self.solutions))
 
-    def _points(self) -> list[LinearPoint]:
+    def _points(self) -> list[LinearPoint | None]:
         return [each.point for each in self.solutions]
 
     def attributes(self) -> dict[str, Any]:
         return self._attributes_of(self._points())
 
-    def _attributes_of(self, points: list[LinearPoint]) -> dict[str, Any]:
-        """The model of these pairs; those that are not begun are at zero."""
+    def _attributes_of(self, points: list[LinearPoint | None]) -> dict[str, Any]:
+        """The model of these pairs; those that are not done are at zero."""
         fit, n_pairs = self.fit, len(self.fit.problems)
         coef, intercept = np.zeros((n_pairs, fit.data.X.shape[1])), np.zeros(n_pairs)
         beta = sparse.lil_array((fit.data.X.shape[0], n_pairs))
         for index, (binary, point) in enumerate(zip(fit.problems, points, strict=False)):
+            if point is None:
+                continue
             own, bias = signs(binary) * point.state.amounts[:, 0], point.state.bias
             coef[index] = point.weights[:, 1]
             intercept[index] = fit.recipe.kernel.offset * float(own.sum()) if bias is None else float(bias[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -17,18 +17,30 @@ from multimargin.coupling import coefficients
 from multimargin.linear.columns import columns_of
 from multimargin.linear.descending import DescentWatch, budget, descend, newton_by_column
 from multimargin.linear.newton import MultiplierMethod
+from multimargin.linear.points import (
+    AUTO,
+    DESCENT,
+    NEWTON,
+    LinearLimits,
+    LinearPoint,
+    LinearSeed,
+    LinearSolution,
+    LinearWatch,
+    Presolved,
+)
 from multimargin.linear.reduced import approach
+from multimargin.linear.rounds import descend_with_bias
+from multimargin.linear.systems import MOST_WEIGHTS
 from multimargin.linear.task import BINARY, LinearTask
 from multimargin.linear_core import LinearOptions, NewtonStart, linear_data
 from multimargin.machines import MACHINES, FloatArray
 from multimargin.matrices import is_sparse
 from multimargin.one_vs_all import components_by_class
 from multimargin.problem import Bias, DualProblem, Loss
-from multimargin.solver import Progress, SolverReport, SolverState, StopReason
+from multimargin.solver import Progress, SolverReport, SolverState, StopReason, report_without_kernel
 
 # The method aims below tol: balancing the sums of an exact bias and rounding take their share.
 AIM = 0.8
-AUTO, NEWTON, DESCENT = "auto", "newton", "descent"
 # The multipliers that a descent leaves are worth a narrower first problem.
 WIDER = 8.0
 MAX_ROUNDS = 6
@@ -36,54 +48,8 @@ REPORT_SECONDS = 0.05
 EXTRA_STEPS = 60
 # Weights of a column with which the core's own Cholesky factor is as fast as LAPACK's.
 MOST_WEIGHTS_OF_CORE = 800
-
-
-@dataclass(frozen=True)
-class LinearLimits:
-    """What ends a solve, and how it goes.
-
-    ``tol`` bounds the KKT violation, ``max_iter`` the passes of a descent and Newton's steps (-1: no limit).
-    """
-
-    tol: float
-    max_iter: int = -1
-    max_time: float = float("inf")
-    extra_tol: float = 0.0  # where tol is reached, go on towards this one for a while
-    solver: str = AUTO
-
-
-@dataclass(frozen=True, eq=False)
-class LinearPoint:
-    """A feasible point: dual variables with scores and bias, weights (n_features, n_classes), objectives."""
-
-    state: SolverState
-    weights: FloatArray
-    numbers: Objectives
-
-
-@dataclass(frozen=True, eq=False)
-class LinearSolution:
-    """The point that a solve returns, what it spent, and the exception that ended it, if one did."""
-
-    point: LinearPoint
-    report: SolverReport
-    error: BaseException | None
-    solver: str
-
-
-@dataclass(frozen=True, eq=False)
-class LinearSeed(SolverState):
-    """A start from a near problem (another C, other rows) with its weights, which are near, too.
-
-    ``coef`` is (n_classes, n_features), ``intercept`` (n_classes,).
-    """
-
-    coef: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    intercept: FloatArray = field(default_factory=lambda: np.zeros(0))
-
-
-# Called about every 50 ms with the progress and a function that returns the current point; True stops.
-LinearWatch = Callable[[Progress, Callable[[], LinearPoint]], bool]
+# How many times more a descent may cost where there are more weights than that.
+DEARER_WHEN_WIDE = 100.0
 
 
 def solve_linear(
@@ -97,6 +63,18 @@ def solve_linear(
     See      newton.py.
     """
     return _Solve(problem, limits, start, watch).run()
+
+
+def settle_linear(
+    problem: DualProblem, limits: LinearLimits, found: Presolved, watch: LinearWatch | None = None
+) -> LinearSolution:
+    """Return the solution of two classes that the core has found, after more steps where it is not good enough yet."""
+    return _Solve(problem, limits, found.state, watch).run_from(found)
+
+
+def point_of(problem: DualProblem, limits: LinearLimits, found: Presolved) -> LinearPoint:
+    """Return the feasible point of two classes where the core is."""
+    return _Solve(problem, limits, found.state, None).settle(quick=True)
 
 
 class _Solve:
@@ -178,22 +156,37 @@ class _Solve:
             return None
         return np.array([-self.bias[0], self.bias[0]]) if self.binary else self.bias.copy()
 
+    def run_from(self, found: Presolved) -> LinearSolution:
+        if not found.begun:
+            return self.run()
+        self.passes, self.n_newton, self.width = found.passes, found.n_newton, found.width
+        self.began -= found.seconds
+        good = found.stop_reason is StopReason.CONVERGED
+        point = self.settle(quick=not good)
+        missed = good and point.numbers.violation > self.limits.tol
+        if missed or found.stop_reason in (StopReason.UNFINISHED, StopReason.STALLED):
+            return self._by_newton()
+        return self._solution(found.stop_reason, point)
+
     def run(self) -> LinearSolution:
-        tol, reason = AIM * self.limits.tol, StopReason.STALLED
-        point = self._settle(quick=True)
-        if self.limits.solver != NEWTON and not self.task.free_bias:
+        point = self.settle(quick=True)
+        if self.limits.solver != NEWTON and (self.wide or not self.task.free_bias):
             reason = self._descend()
-            point = self._settle(quick=True)
+            point = self.settle(quick=True)
             missed = reason is StopReason.CONVERGED and point.numbers.violation > self.limits.tol
             if self.limits.solver == DESCENT or not (missed or reason in (StopReason.UNFINISHED, StopReason.STALLED)):
                 return self._solution(reason if not missed else StopReason.STALLED, point)
             self.width *= WIDER
+        return self._by_newton()
+
+    def _by_newton(self) -> LinearSolution:
+        tol = AIM * self.limits.tol
         for _ in range(MAX_ROUNDS):
             try:
                 reason = self._advance(tol)
             except KeyboardInterrupt as interrupt:
                 reason, self.error = StopReason.INTERRUPTED, interrupt
-            point = self._settle(quick=reason is not StopReason.CONVERGED)
+            point = self.settle(quick=reason is not StopReason.CONVERGED)
             if reason is not StopReason.CONVERGED or point.numbers.violation <= self.limits.tol:
                 break
             tol *= 0.3
@@ -207,6 +200,13 @@ class _Solve:
         way = [name for name, n in ((DESCENT, self.passes), (NEWTON, self.n_newton)) if n]
         return LinearSolution(point, self._report(reason, point.numbers), self.error, " and ".join(way) or NEWTON)
 
+    @property
+    def wide(self) -> bool:
+        """Whether there are so many features that Newton's equations are dear."""
+        if self.columns is None:
+            return self.task.n_weights * self.n_columns > MOST_WEIGHTS
+        return self.task.n_weights > MOST_WEIGHTS_OF_CORE
+
     @cached_property
     def _data(self) -> LinearData:
         return linear_data(self.problem.data.X)
@@ -219,22 +219,35 @@ class _Solve:
         X = self.problem.data.X
         entries = X.nnz if is_sparse(X) else X.size
         auto = self.limits.solver == AUTO
+        steps = DEARER_WHEN_WIDE if self.wide else 1.0
         options = LinearOptions(
             tol=AIM * self.limits.tol,
             max_passes=self.limits.max_iter,
             max_time=self._time_left(),
-            max_cost=budget(self.problem, entries, self.task.n_columns) if auto else float("inf"),
+            max_cost=steps * budget(self.problem, entries, self.task.n_columns) if auto else float("inf"),
         )
+        if self.task.free_bias:
+            return self._descend_with_bias(options)
         found = descend(self.problem, self.columns, options, self.amounts, self._told(), self._data)
         self.error, self.passes, self.open_columns = found.error, found.passes, found.unfinished
         self.amounts = found.amounts
         return found.stop_reason
 
-    def _told(self) -> DescentWatch | None:
+    def _descend_with_bias(self, options: LinearOptions) -> StopReason:
+        bias = self._machine_bias()
+        assert bias is not None
+        start = (self._expand(self.amounts), bias)
+        found = descend_with_bias(self.problem, options, start, self._told(self._reduced), self._data)
+        self.error, self.passes, self.amounts = found.error, found.passes, self._reduced(found.amounts)
+        if found.bias is not None:
+            self.bias = (found.bias[-1:] if self.binary else found.bias).copy()
+        return found.stop_reason
+
+    def _told(self, read: Callable[[FloatArray], FloatArray] = lambda a: a) -> DescentWatch | None:
         def told(progress: Progress, amounts: Callable[[], FloatArray]) -> bool:
             def point() -> LinearPoint:
-                self.amounts = amounts()
-                return self._settle(quick=True)
+                self.amounts = read(amounts())
+                return self.settle(quick=True)
 
             return self.watch is not None and self.watch(progress, point)
 
@@ -250,7 +263,7 @@ class _Solve:
             return self._advance_task(slice(None), tol, last, near)
         wanted = self.open_columns or tuple(range(self.n_columns))
         self.open_columns = ()
-        if self.task.n_weights <= MOST_WEIGHTS_OF_CORE:
+        if not self.wide:
             return self._advance_in_core(wanted, tol, last, near)
         for c in wanted:
             own = slice(c, c + 1)
@@ -313,10 +326,10 @@ class _Solve:
         except KeyboardInterrupt as interrupt:
             self.error = interrupt
             return point
-        better = self._settle(quick=False)
+        better = self.settle(quick=False)
         return better if better.numbers.violation < point.numbers.violation else point
 
-    def _settle(self, *, quick: bool) -> LinearPoint:
+    def settle(self, *, quick: bool) -> LinearPoint:
         """The point with sums that are exactly zero for an exact bias, its weights and its objectives."""
         problem, bias = self.problem, self._machine_bias()
         amounts = self._expand(self.amounts)
@@ -347,7 +360,7 @@ class _Solve:
             return StopReason.MAX_TIME
         if self.watch is not None and seconds - self.last_report >= REPORT_SECONDS:
             self.last_report = seconds
-            if self.watch(self._progress(seconds, violation), lambda: self._settle(quick=True)):
+            if self.watch(self._progress(seconds, violation), lambda: self.settle(quick=True)):
                 return StopReason.CALLBACK
         return None
 
@@ -356,16 +369,10 @@ class _Solve:
         return Progress(self.n_newton, seconds, violation, np.nan, np.nan, self.problem.n_examples, used, 0, 0)
 
     def _report(self, reason: StopReason, numbers: Objectives) -> SolverReport:
-        return SolverReport(
-            stop_reason=reason,
-            n_iter=self.passes + self.n_newton,
-            seconds=time.perf_counter() - self.began,
-            violation=numbers.violation,
-            dual=numbers.dual,
-            primal=numbers.primal,
-            kernel_rows=0,
-            cache_hits=0,
-            verified=True,
-            float64_rows=True,
-            phases={},
+        return report_without_kernel(
+            reason,
+            self.passes + self.n_newton,
+            time.perf_counter() - self.began,
+            numbers.violation,
+            (numbers.dual, numbers.primal),
         )

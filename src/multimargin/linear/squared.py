@@ -9,7 +9,7 @@ import numpy as np
 from multimargin.asvm import solve_asvm
 from multimargin.certificate import evaluate
 from multimargin.coupling import coefficients
-from multimargin.linear.solving import LinearLimits, LinearPoint, LinearSolution, LinearWatch
+from multimargin.linear.points import LinearLimits, LinearPoint, LinearSolution, LinearWatch
 from multimargin.lsvm import solve_lsvm
 from multimargin.machines import MACHINES, FloatArray
 from multimargin.problem import DualProblem, Loss
