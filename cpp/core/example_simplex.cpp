@@ -44,12 +44,17 @@ void project(const ExampleProblem& problem, std::span<double> a, ExampleScratch&
     const double curvature = problem.diagonal * problem.private_square[0];
     const double w = problem.weight[0];
     const double shared = (problem.diagonal * problem.sigma * w * w + problem.ridge) / curvature;
-    const double start_sum = sum_of(a);
+    const double start_sum = sum_of(a), per_gradient = 1.0 / curvature;
     std::size_t top = 0;
-    const auto z = [&](std::size_t p) { return a[p] + problem.gradient[p] / curvature; };
-    for (std::size_t p = 1; p < a.size(); ++p) top = z(p) > z(top) ? p : top;
-    const double a_top = a[top], g_top = problem.gradient[top], z_top = z(top);
-    for (std::size_t p = 0; p < a.size(); ++p) a[p] = (a[p] - a_top) + (problem.gradient[p] - g_top) / curvature;
+    double z_top = -infinity;
+    for (std::size_t p = 0; p < a.size(); ++p) {
+        const double z = a[p] + problem.gradient[p] * per_gradient;
+        if (!(z > z_top)) continue;
+        top = p;
+        z_top = z;
+    }
+    const double a_top = a[top], g_top = problem.gradient[top];
+    for (std::size_t p = 0; p < a.size(); ++p) a[p] = (a[p] - a_top) + (problem.gradient[p] - g_top) * per_gradient;
     // No entry that is cap below the largest one can stay: the largest alone would fill the simplex.
     auto& entries = scratch.entries;
     entries.clear();

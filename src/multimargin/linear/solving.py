@@ -169,7 +169,6 @@ class _Solve:
         return self._solution(found.stop_reason, point)
 
     def run(self) -> LinearSolution:
-        point = self.settle(quick=True)
         if self.limits.solver != NEWTON and (self.wide or not self.task.free_bias):
             reason = self._descend()
             point = self.settle(quick=True)
