@@ -5,18 +5,30 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
 from helpers import STORAGES, each_loss, noisy_classes, stored, thin_out
 from multimargin import SVC, LinearSVC, verify
 from multimargin.binary import evaluate_binary
+from multimargin.certificate import evaluate
+from multimargin.coupling import coefficients
+from multimargin.kernels import KernelSpec
 from multimargin.linear.newton import MultiplierMethod, stop_after
+from multimargin.linear.rounds import descend_with_bias
 from multimargin.linear.systems import Equations
 from multimargin.linear.task import LinearTask
-from multimargin.linear_core import BinarySetting, LinearOptions, NewtonStart, solve_linear_binary, solve_newton_binary
+from multimargin.linear_core import (
+    BinarySetting,
+    LinearOptions,
+    NewtonStart,
+    linear_data,
+    solve_linear_binary,
+    solve_newton_binary,
+)
 from multimargin.machines import MACHINES, FloatArray
-from multimargin.problem import Bias, Loss
+from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.schemes import BinaryProblem, class_problems, pair_problems
 from multimargin.solver import StopReason
 from multimargin.training_set import TrainingSet
@@ -312,3 +324,30 @@ def test_rounds_on_b_keep_limits() -> None:
         with pytest.warns(ConvergenceWarning, match=reason):
             model.fit(X, y)
         assert not verify(model, X, y).optimal
+
+
+@each_loss
+@pytest.mark.parametrize("name", ["ova", "cs", "ww", "llw"])
+def test_rounds_on_b_reach_tol_by_themselves(name: str, loss: Loss) -> None:
+    X, y = documents(200, 3000, 3)
+    data = TrainingSet.from_arrays(X, y, C=1.0)
+    problem = DualProblem(data, MACHINES[name], KernelSpec("linear"), loss, Bias.EXACT)
+    zero = (np.zeros((problem.n_examples, problem.n_components)), np.zeros(3))
+    found = descend_with_bias(problem, LinearOptions(tol=1e-4), zero, None, linear_data(X))
+    assert found.stop_reason is StopReason.CONVERGED
+    assert found.bias is not None
+    beta = coefficients(problem.machine, found.amounts, problem.data.y, 3)
+    numbers = evaluate(problem, found.amounts, X @ (X.T @ beta), found.bias)
+    assert numbers.violation <= 3e-4  # b has gone on by a tenth of tol, and counts in two scores
+    assert np.abs(beta.sum(axis=0)).max() <= 1e-4 * np.abs(beta).sum()
+
+
+@pytest.mark.parametrize("name", ["cs", "ww"])
+@pytest.mark.parametrize("C", [10.0, 1000.0])
+def test_unequal_classes_at_a_tight_tolerance(name: str, C: float) -> None:
+    """Where steps are as wide as C and tol ask for, rounding of scores must not undo them."""
+    X, y = make_classification(240, 6, n_informative=4, n_redundant=0, n_classes=3, flip_y=0.1, random_state=0)
+    for rows in (slice(0, 180), slice(60, 240)):
+        model = LinearSVC(multi_class=name, tol=1e-6, class_weight="balanced", C=C).fit(X[rows], y[rows])
+        assert model.certificate_.stop_reason == "converged"
+        assert verify(model, X[rows], y[rows]).optimal

@@ -86,29 +86,29 @@ StopReason BinaryNewton::run(double tol, Index max_steps, double width) {
     width_ = first_width * width;
     for (Index outer = 0; outer < max_outer; ++outer) {
         const Index before = n_steps_;
-        const double last = violation_;
+        const double last_violation = violation_, last_shift = shift_;
         const Inner inner = minimize();
         if (inner == Inner::unsolved) {  // too little of it is smooth: a narrower problem from the same multipliers
             width_ /= growth * growth;
             continue;
         }
-        const double shift = take_multipliers();
-        if (violation_ <= tol && shift <= shift_share * tol) return StopReason::converged;
+        take_multipliers();
+        if (violation_ <= tol && shift_ <= shift_share * tol) return StopReason::converged;
         if (inner == Inner::ended) return reason_;
-        const Index taken = n_steps_ - before;
-        const bool rounded = taken <= rounded_steps && violation_ >= 2.0 * last && violation_ < rounded_violation &&
-                             shift <= shift_share * violation_;
-        if (taken <= easy) widen(tol, rounded);
+        if (n_steps_ - before <= easy) widen(tol, last_violation, last_shift, n_steps_ - before);
     }
     return StopReason::stalled;
 }
 
-// A wide step turns the rounding of margins into sigma times as much of a dual variable: where that has made the
-// violation larger, the width has been too large.
-void BinaryNewton::widen(double tol, bool rounded) {
-    rho_ = std::min(most_rho, growth * rho_);
+// Wider, unless progress is fast as it is. A wide step turns the rounding of margins into sigma times as much of a dual
+// variable, and of sums into rho times as much of b: where that has made the violation larger, the width was too large.
+void BinaryNewton::widen(double tol, double last_violation, double last_shift, Index steps) {
+    if (last_violation == infinity) last_violation = last_shift = 0.0;
+    if (shift_ > std::max(last_shift / growth, shift_share * tol)) rho_ = std::min(most_rho, growth * rho_);
+    const bool worse = violation_ >= 2.0 * last_violation && violation_ < rounded_violation;
+    const bool rounded = worse && steps <= rounded_steps && shift_ <= shift_share * violation_;
     most_width_ = rounded ? std::max(first_width, width_ / (growth * growth)) : 2.0 * most_width_;
-    if (violation_ > tol) width_ *= growth;
+    if (violation_ > std::max(last_violation / growth, tol)) width_ *= growth;
     width_ = std::min(most_width_, width_);
 }
 
@@ -235,21 +235,20 @@ void BinaryNewton::adapt_damping(double length) {
     }
 }
 
-// a <- a(w), the center of the bias <- the bias; how far that went.
-double BinaryNewton::take_multipliers() {
+// a <- a(w), the center of the bias <- the bias.
+void BinaryNewton::take_multipliers() {
     amounts_ = point_;
     std::vector<double> of_amounts;
     problem_.examples.gather(amounts_, of_amounts);
     for (std::size_t k = 0; k < of_amounts.size(); ++k) of_amounts[k] += given_[k];
-    double shift = 0.0;
+    shift_ = 0.0;
     if (problem_.exact_bias) {
-        shift = std::abs(weights_.back() - center_);
+        shift_ = std::abs(weights_.back() - center_);
         center_ = of_amounts.back() = weights_.back();
     }
     std::vector<double> margins;
     problem_.examples.margins(of_amounts, margins);
     violation_ = violation_of(margins);
-    return shift;
 }
 
 double BinaryNewton::violation_of(std::span<const double> margins) const {

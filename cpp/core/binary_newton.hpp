@@ -51,7 +51,7 @@ class BinaryNewton {
     std::size_t size() const { return amounts_.size(); }
     void set_width();
 
-    void widen(double tol, bool rounded);
+    void widen(double tol, double last_violation, double last_shift, Index steps);
     StopReason approach(double tol, Index max_steps);
     Inner minimize();
     void project();
@@ -59,7 +59,7 @@ class BinaryNewton {
     bool find_direction();
     double find_length();
     void adapt_damping(double length);
-    double take_multipliers();
+    void take_multipliers();
     double violation_of(std::span<const double> margins) const;
     double push(std::size_t i, double margin) const { return 1.0 - margin - ridge_[i] * amounts_[i]; }
     bool must_stop();
@@ -81,7 +81,7 @@ class BinaryNewton {
     std::vector<double> from_, rate_, steep_;  // of a search: v, how fast it falls, the curvature where it is free
     std::vector<double> metric_;               // sum_i C_i x_i x_i', made when it is first needed
     WeightEquations equations_;
-    double violation_ = infinity;
+    double violation_ = infinity, shift_ = infinity;  // the latter of the bias in the last problem
     Index n_steps_ = 0, max_steps_ = -1;
     StopReason reason_ = StopReason::stalled;
 };

@@ -87,35 +87,38 @@ class MultiplierMethod:
         self.most_width = MOST_WIDTH
         self.damping = 0.0
         self.n_newton = 0
-        self.violation = np.inf
+        self.violation = self.shift = np.inf
 
     def run(self, tol: float, stop: Stop) -> NewtonResult:
         reason = StopReason.STALLED
         for _ in range(MAX_OUTER):
-            before, last = self.n_newton, self.violation
+            before, last = self.n_newton, (self.violation, self.shift)
             ended, solved = self._minimize(stop)
             if ended is None and not solved:  # too little of it is smooth: a narrower problem from the same multipliers
                 self.width /= GROWTH**2
                 continue
-            self.violation, shift = self._take_multipliers()
-            good = self.violation <= tol and shift <= SHIFT_SHARE * tol
+            self.violation, self.shift = self._take_multipliers()
+            good = self.violation <= tol and self.shift <= SHIFT_SHARE * tol
             if ended is not None or good:
                 reason = StopReason.CONVERGED if good else ended or reason
                 break
             if self.n_newton - before <= EASY:
-                worse = 2 * last <= self.violation < ROUNDED_VIOLATION and shift <= SHIFT_SHARE * self.violation
-                self._widen(tol, rounded=worse and self.n_newton - before <= ROUNDED_STEPS)
+                self._widen(tol, last, self.n_newton - before)
         return NewtonResult(self.amounts, self.weights, self.violation, self.n_newton, reason)
 
-    def _widen(self, tol: float, *, rounded: bool) -> None:
-        """Prepare the next problem after one that was easy.
+    def _widen(self, tol: float, last: tuple[float, float], steps: int) -> None:
+        """Prepare the next problem after one that was easy: wider, unless progress is fast as it is.
 
-        A wide step turns the rounding of scores into sigma times as much of a dual variable: where that has made the
-        violation larger, the width has been too large.
+        A wide step turns the rounding of scores into sigma times as much of a dual variable, and of sums into rho times
+        as much of b: where that has made the violation larger, the width has been too large.
         """
-        self.rho = min(MOST_RHO, GROWTH * self.rho)
+        violation, shift = (0.0 if np.isinf(value) else value for value in last)
+        if self.shift > max(shift / GROWTH, SHIFT_SHARE * tol):
+            self.rho = min(MOST_RHO, GROWTH * self.rho)
+        worse = 2 * violation <= self.violation < ROUNDED_VIOLATION and self.shift <= SHIFT_SHARE * self.violation
+        rounded = worse and steps <= ROUNDED_STEPS
         self.most_width = max(self.first_width, self.width / GROWTH**2) if rounded else 2 * self.most_width
-        if self.violation > tol:
+        if self.violation > max(violation / GROWTH, tol):
             self.width = GROWTH * self.width
         self.width = min(self.most_width, self.width)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from multimargin.linear.descending import budget_of_entries
 from multimargin.linear.points import AUTO, NEWTON, LinearLimits, Presolved
-from multimargin.linear.solving import AIM, DEARER_WHEN_WIDE, MOST_WEIGHTS_OF_CORE, WIDER
+from multimargin.linear.solving import AIM, DEARER_WHEN_WIDE, MOST_WEIGHTS_OF_CORE
 from multimargin.linear_core import (
     BinarySetting,
     LinearBatchWatch,
@@ -65,7 +65,7 @@ def solve_pairs(fit: PairFit, limits: LinearLimits, start: PairState | None, wat
     if not (by_newton and left and error is None):
         return SolvedPairs(parts, error)
     spent = sum(part.seconds for part in parts)
-    seeds = [NewtonStart(parts[i].amounts, width=WIDER if parts[i].passes else 1.0) for i in left]
+    seeds = [NewtonStart(parts[i].amounts) for i in left]
     options = replace(options, max_time=max(1e-9, limits.max_time - spent))
     batch = solve_newton_binary(
         setting, [problems[i] for i in left], options, seeds, None if watch is None else _inserted(watch, parts, left)

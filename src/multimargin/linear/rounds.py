@@ -26,7 +26,7 @@ FIRST_RHO = 0.5
 SLOW = ((0.5, 10.0), (0.2, 3.0))
 # Rounds begin at this share of the largest target, and go down by this factor: b is not known better before.
 FIRST_TOL = 0.05
-TOL_FACTOR = 0.1
+TOL_FACTOR, LATER_FACTOR, LEAST_TOL = 0.1, 0.5, 1e-3  # the last as a share of tol
 # b has arrived when it went no further than this share of tol.
 SHIFT_SHARE = 0.1
 MAX_ROUNDS = 60
@@ -92,7 +92,9 @@ def descend_with_bias(
 def _adapt(now: _Round, size: float, tol: float) -> None:
     share = size / now.size if now.size > 0 else 0.0
     now.rho *= next((factor for limit, factor in SLOW if share > limit), 1.0) if np.isfinite(now.size) else 1.0
-    now.size, now.tol = size, max(tol, TOL_FACTOR * now.tol)
+    # What a round leaves undone moves its sums, and b with them: where b goes on moving the next is more exact.
+    now.size = size
+    now.tol = max(tol, TOL_FACTOR * now.tol) if now.tol > tol else max(LEAST_TOL * tol, LATER_FACTOR * now.tol)
 
 
 def _left(options: LinearOptions, now: _Round) -> LinearOptions | StopReason:

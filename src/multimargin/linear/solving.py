@@ -41,8 +41,6 @@ from multimargin.solver import Progress, SolverReport, SolverState, StopReason, 
 
 # The method aims below tol: balancing the sums of an exact bias and rounding take their share.
 AIM = 0.8
-# The multipliers that a descent leaves are worth a narrower first problem.
-WIDER = 8.0
 MAX_ROUNDS = 6
 REPORT_SECONDS = 0.05
 EXTRA_STEPS = 60
@@ -175,7 +173,6 @@ class _Solve:
             missed = reason is StopReason.CONVERGED and point.numbers.violation > self.limits.tol
             if self.limits.solver == DESCENT or not (missed or reason in (StopReason.UNFINISHED, StopReason.STALLED)):
                 return self._solution(reason if not missed else StopReason.STALLED, point)
-            self.width *= WIDER
         return self._by_newton()
 
     def _by_newton(self) -> LinearSolution:
