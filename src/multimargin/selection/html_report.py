@@ -15,8 +15,8 @@ import numpy as np
 from multimargin._core import __version__
 from multimargin.certificate import Certificate
 from multimargin.files import check_path, write_text
+from multimargin.selection.confusions import Confusion, confuse
 from multimargin.selection.grid import SelectionGrid, read_grid
-from multimargin.selection.held_out import Confusion, confuse
 from multimargin.selection.selection_display import SelectionDisplay
 
 PACKAGES = ("scikit-learn", "numpy", "scipy", "joblib", "matplotlib")
