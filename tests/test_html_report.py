@@ -7,6 +7,7 @@ import sys
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib as mpl
@@ -22,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as PEER
 
 from multimargin import SVC
+from multimargin.selection.grid import read_grid
 from multimargin.selection.html_report import in_words, write_report
 
 CELLS = {"C": [0.25, 4.0], "gamma": [0.02, 0.5]}
@@ -220,6 +222,19 @@ def test_certificates_in_words(search: GridSearchCV, tmp_path: Path) -> None:
     assert "which is more than tol=0.001." in words
     page = written(GridSearchCV(PEER(), CELLS, cv=2).fit(X, Y), tmp_path / "report.html")
     assert "Not known: the model has no certificate." in page.text
+
+
+def test_cells_that_were_stopped_are_counted(search: GridSearchCV, tmp_path: Path) -> None:
+    stopped = np.zeros((2, 2), dtype=bool)
+    stopped[0] = True
+    known = {
+        name: getattr(search, name) for name in ("best_estimator_", "best_params_", "get_params", "scoring", "refit")
+    }
+    given = {"Cs_": CELLS["C"], "gammas_": CELLS["gamma"], "scores_": {"score": read_grid(search).scores}}
+    page = written(SimpleNamespace(**known, **given, stopped_=stopped), tmp_path / "report.html")
+    assert "2 cells with a cross were stopped early" in page.text
+    table = next(each for each in page.tables if each[0][0] == "C")
+    assert len(table) == 1 + 2  # they are not among the best
 
 
 def test_without_a_model(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import _safe_split
 
 from multimargin.machines import IntArray
 
-OWN_FOLDS = "the folds of the search's cv, made anew"
+OWN_FOLDS = "the folds of the search's cv"
 OTHER_FOLDS = "five stratified folds (those of the search cannot be made anew)"
 
 

@@ -152,9 +152,7 @@ def _choice(grid: SelectionGrid) -> str:
 def _map_caption(grid: SelectionGrid) -> str:
     text = "Mean over the folds; the star is the chosen cell, grey cells have no score."
     if grid.stopped.any():
-        text += (
-            f" {int(grid.stopped.sum())} cells with a cross were stopped early, when they could not be chosen any more."
-        )
+        text += f" {int(grid.stopped.sum())} cells with a cross were stopped early, so that they could not be chosen."
     return text
 
 
@@ -229,7 +227,8 @@ def in_words(proof: Certificate) -> list[str]:
     if math.isfinite(proof.relative_gap):
         sentences.append(
             f"The least possible objective lies between {proof.dual:.6g} (dual) and {proof.primal:.6g} (this model): "
-            f"no model of this machine, kernel, C and data can be better by more than {100 * proof.relative_gap:.2g} %."
+            "no model of this machine, kernel, C and data can be better by more than "
+            f"{100 * max(proof.relative_gap, 0.0):.2g} %."
         )
     sentences.append(
         "All of this was computed anew in float64 after training."
