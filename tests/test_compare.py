@@ -244,6 +244,23 @@ def test_progress_and_interrupts(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert not hasattr(caught.value, "comparison")
 
 
+def test_a_machine_without_time_has_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = compare._Comparing._select
+
+    def select(run: Any, machine: Any, max_time: Any) -> Any:
+        return SVC() if machine == "ww" else original(run, machine, max_time)
+
+    monkeypatch.setattr(compare._Comparing, "_select", select)
+    result = compare_machines(X, Y, machines=["ww", "ovo"], Cs=[1.0], gammas=[0.1], cv=2)
+    assert result.recommended == "ovo"
+    assert np.isnan(result.row("ww").fold_scores).tolist() == [True, True]
+    assert not result.row("ww").converged
+    assert str(result).splitlines()[2].split()[:3] == ["ww", "-", "-"]
+    assert len(list(csv.DictReader(io.StringIO(result.to_csv())))) == 2
+    with pytest.raises(ValueError, match="No machine has a score; give more time, or a smaller grid"):
+        compare_machines(X, Y, machines=["ww"], Cs=[1.0], gammas=[0.1], cv=2)
+
+
 def test_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="to_frame needs pandas, which is not installed; run pip install pandas"):

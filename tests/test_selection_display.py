@@ -183,6 +183,11 @@ def test_a_search_without_gamma() -> None:
     curves = display.plot(kind="curves")
     np.testing.assert_allclose(curves.lines_[0].get_ydata(), search.cv_results_["mean_test_score"])
     curves.figure_.canvas.draw()
+    own = searched(
+        gammas_=np.ones(1), kernel="linear", stopped_=np.zeros((1, 3)), scores_={"score": np.ones((1, 3, 2))}
+    )
+    assert np.isnan(read_grid(own).gammas).all()
+    assert read_grid(own).chosen_cost == 4.0
 
 
 def test_what_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -144,9 +145,11 @@ class _Comparing:
         start = time.perf_counter()
         search = self._select(machine, max_time)
         seconds = time.perf_counter() - start
+        if not hasattr(search, "best_params_"):  # the time was over before any cell had all folds
+            nothing = math.nan, math.nan, None, seconds, None, None, None, math.nan, math.nan, False
+            return MachineRow(name, *nothing, (math.nan,) * len(self.folds)), search
         grid = read_grid(search)
         model = getattr(search, "best_estimator_", None)
-        scores = grid.scores[grid.best]
         found: dict[str, Any] = {"fit_seconds": None, "predict_seconds": None, "n_support": None, "test_score": None}
         if model is not None:
             start = time.perf_counter()
@@ -165,7 +168,7 @@ class _Comparing:
             C=grid.chosen_cost,
             gamma=grid.chosen_gamma,
             converged=model is not None and model.fit_status_ == 0,
-            fold_scores=tuple(float(score) for score in scores),
+            fold_scores=tuple(grid.scores[grid.best].tolist()),
             **found,
         )
         return row, search
@@ -185,7 +188,8 @@ class _Comparing:
         return {} if self.sample_weight is None else {"sample_weight": self.sample_weight}
 
     def _table(self, rows: list[MachineRow], searches: dict[str, Any]) -> MachineComparison:
-        metric = read_grid(next(iter(searches.values()))).metric
+        scoring = self.settings["scoring"]
+        metric = "accuracy" if scoring is None else scoring if isinstance(scoring, str) else "score"
         advice = recommend(rows, metric)
         kept = {row.machine: searches[row.machine] for row in rows}
         return MachineComparison(

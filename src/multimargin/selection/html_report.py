@@ -23,6 +23,7 @@ PACKAGES = ("scikit-learn", "numpy", "scipy", "joblib", "matplotlib")
 MAX_CLASSES = 30  # beyond this a table of confusions is no longer read
 N_CELLS = 10
 N_CONFUSIONS = 5
+MAX_TEXT = 400  # of a parameter: folds as arrays would fill pages
 
 # Nothing is loaded and no script runs, even if a name should get past the escaping.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -282,7 +283,8 @@ def _data_facts(search: Any, model: Any, X: Any, y: Any) -> list[tuple[str, str]
 
 
 def _parameters(search: Any) -> list[tuple[str, str]]:
-    return [(name, repr(value)) for name, value in sorted(search.get_params(deep=False).items())]
+    values = {name: repr(value) for name, value in sorted(search.get_params(deep=False).items())}
+    return [(name, text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} ...") for name, text in values.items()]
 
 
 def _versions() -> list[tuple[str, str]]:
