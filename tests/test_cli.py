@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from multimargin import MACHINES, __version__
 from multimargin.cli import demo_run, main
 from multimargin.cli.demo import reading
-from multimargin.cli.files import whole_file
+from multimargin.files import whole_file
 
 PNG = b"\x89PNG"
 Invoke = Callable[..., Result]

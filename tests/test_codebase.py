@@ -32,6 +32,7 @@ LONG_FUNCTIONS = {
 # A module imports from modules further up only. Subpackages count as one layer.
 LAYERS = (
     "_core",
+    "files",
     "machines",
     "voting",
     "pairwise",
@@ -79,6 +80,7 @@ LAYERS = (
     "bridges",
     "convergence",
     "path_display",
+    "selection",
     "__init__",  # the public names
     "datasets",
     "plots",

@@ -10,6 +10,9 @@ from multimargin.linear.estimator import LinearSVC
 from multimargin.machines import MACHINES, Bound, ComponentTable, Machine
 from multimargin.path import SVMPath, svm_path
 from multimargin.path_display import PathDisplay
+from multimargin.selection.compare import compare_machines
+from multimargin.selection.comparison import MachineComparison
+from multimargin.selection.selection_display import MachinesDisplay, SelectionDisplay
 from multimargin.solver import Progress
 from multimargin.trace import Trace
 from multimargin.verification import verify
@@ -24,11 +27,15 @@ __all__ = [
     "LinearSVC",
     "LinearSVCCV",
     "Machine",
+    "MachineComparison",
+    "MachinesDisplay",
     "PathDisplay",
     "Progress",
     "SVMPath",
+    "SelectionDisplay",
     "Trace",
     "__version__",
+    "compare_machines",
     "from_sklearn",
     "svm_path",
     "to_sklearn",

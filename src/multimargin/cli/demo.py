@@ -11,7 +11,8 @@ from rich.table import Table
 
 from multimargin.cli import demo_run
 from multimargin.cli.demo_run import Digits, Run
-from multimargin.cli.files import check_writable, whole_file
+from multimargin.cli.files import check_writable
+from multimargin.files import whole_file
 
 TABLE_WIDTH = 100
 HARD_DIGITS = 12
