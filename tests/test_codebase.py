@@ -75,6 +75,7 @@ LAYERS = (
     "pair_verification",
     "linear",
     "path",
+    "selection",
     "verification",
     "bridges",
     "convergence",
