@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from multimargin.selection.cells import Outcome, SearchTable, Unit
+from multimargin.selection.cells import Cells, Outcome, SearchTable, Unit
 from multimargin.selection.distribute import leaves_this_machine, local, through_joblib
 from multimargin.selection.resume import ResumeDirectory, fingerprint
 from multimargin.selection.strategies import run_search
@@ -96,6 +96,19 @@ def test_a_search_goes_on_where_it_was(problem: Problem, expected: SearchTable, 
         run_search("grid", problem, CS, GAMMAS, through_joblib(_refuse, directory=_open(tmp_path, problem))), expected
     )
     assert not list(tmp_path.glob(".*"))
+
+
+def test_folds_that_an_interrupt_brings_along_are_kept(problem: Problem, tmp_path: Path) -> None:
+    def two_of_three(part: Any, gamma: float, folds: list[int], Cs: Any) -> list[Outcome]:
+        interrupt = KeyboardInterrupt()
+        interrupt.units = evaluate_gamma(part, gamma, folds[:2], Cs)  # type: ignore[attr-defined]
+        raise interrupt
+
+    cells = Cells(3)
+    with pytest.raises(KeyboardInterrupt):
+        run_search("grid", problem, CS, GAMMAS, local(two_of_three, _open(tmp_path, problem)), cells=cells)
+    assert [outcome.fold for outcome in cells.outcomes] == [0, 1]
+    assert len(list(tmp_path.glob("unit-*.json"))) == 2
 
 
 def test_rounds_on_fewer_rows_are_not_mistaken_for_the_search(problem: Problem, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from sklearn.metrics import make_scorer, zero_one_loss
 from sklearn.model_selection import GridSearchCV
 
 from multimargin import SVC, LinearSVC, verify
-from multimargin.selection.cells import Cells, Evaluate, Outcome, SearchTable, Unit
+from multimargin.selection.cells import Cells, Evaluate, Outcome, SearchTable, Unit, restricted
 from multimargin.selection.distribute import local
 from multimargin.selection.pair_selection import PerPairSVC, pair_parts, select_pairs
 from multimargin.selection.strategies import SearchOptions, best_linear_C, hold_out, run_search, second_line
@@ -320,9 +320,18 @@ def test_pair_problems_carry_weights(problem: Problem) -> None:
             np.testing.assert_array_equal(rows[test], np.intersect1d(whole_test, rows))
 
 
+def test_some_rows_of_a_kernel_matrix(problem: Problem) -> None:
+    gram = replace(problem, X=problem.X @ problem.X.T, params={"kernel": "precomputed"})
+    rows = np.arange(0, 120, 2)
+    part = restricted(gram, rows)
+    np.testing.assert_array_equal(part.X, problem.X[rows] @ problem.X[rows].T)
+
+
 def test_pair_errors(problem: Problem) -> None:
     with pytest.raises(ValueError, match=r"per_pair=True with multi_class='ww' does not exist.*use per_pair=False"):
         select_pairs("grid", make_problem(multi_class="ww"), CS, GAMMAS, local(evaluate_gamma))
+    with pytest.raises(ValueError, match=r"per_pair=True with kernel='precomputed' does not exist"):
+        select_pairs("grid", make_problem(kernel="precomputed"), CS, GAMMAS, local(evaluate_gamma))
     labels = problem.classes[problem.y]
     with pytest.raises(ValueError, match=r"C has shape \(2,\); give one number, or one for each of the 3 pairs"):
         PerPairSVC(C=[1.0, 2.0]).fit(problem.X, labels)

@@ -1,1 +1,1 @@
-"""Choosing C and gamma: which cells are tried, how they are run, and what came out."""
+"""Model selection: C and gamma, and the machine, at a small multiple of the cost of one fit."""

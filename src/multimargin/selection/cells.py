@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,6 +60,37 @@ Evaluate = Callable[[Any, Sequence[Unit]], Iterable[Outcome]]
 def key_of(outcome: Outcome) -> tuple[float, int, tuple[float, ...]]:
     """Return the key of the unit that this came from."""
     return float(outcome.gamma), int(outcome.fold), tuple(np.asarray(outcome.Cs, dtype=np.float64).tolist())
+
+
+def is_precomputed(problem: Any) -> bool:
+    """Whether X holds kernel values."""
+    kernel = problem.params.get("kernel", "rbf")
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def restricted(problem: Any, rows: IntArray) -> Any:
+    """Return the problem of some rows alone, with their part of every fold that validates some of them."""
+    place = np.full(len(problem.y), -1)
+    place[rows] = np.arange(len(rows))
+    folds = [tuple(place[side][place[side] >= 0] for side in fold) for fold in problem.folds]
+    X = problem.X[rows]
+    return replace(
+        problem,
+        X=X[:, rows] if is_precomputed(problem) else X,
+        y=problem.y[rows],
+        sample_weight=None if problem.sample_weight is None else problem.sample_weight[rows],
+        folds=tuple((train, test) for train, test in folds if len(test)),
+    )
+
+
+def share_of(rows: IntArray, y: IntArray, share: float) -> IntArray:
+    """Return a share of the rows, evenly spread over each class, at least five of a class that has them."""
+    kept = []
+    for code in np.unique(y[rows]):
+        members = rows[y[rows] == code]
+        n_kept = min(len(members), max(5, round(share * len(members))))
+        kept.append(members[np.linspace(0, len(members) - 1, n_kept).round().astype(np.int64)])
+    return np.sort(np.concatenate(kept))
 
 
 @dataclass(frozen=True, eq=False)

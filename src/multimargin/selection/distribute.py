@@ -37,7 +37,10 @@ LOST = {
 
 
 def local(evaluate_gamma: EvaluateGamma, directory: ResumeDirectory | None = None) -> Evaluate:
-    """Return an evaluation in this process, all folds of a gamma together; results are kept on disk if asked for."""
+    """Return an evaluation in this process, all folds of a gamma together; results are kept on disk if asked for.
+
+    A KeyboardInterrupt of ``evaluate_gamma`` may have the outcomes that were finished as its attribute ``units``.
+    """
 
     def evaluate(problem: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
         own = None if directory is None else directory.at(problem)
@@ -47,9 +50,14 @@ def local(evaluate_gamma: EvaluateGamma, directory: ResumeDirectory | None = Non
         for unit in missing:
             groups.setdefault((unit.gamma, tuple(unit.Cs.tolist())), []).append(unit.fold)
         for (gamma, Cs), folds in groups.items():
-            for outcome in evaluate_gamma(problem, gamma, folds, np.array(Cs)):
-                _keep(own, outcome)
-                yield outcome
+            try:
+                for outcome in evaluate_gamma(problem, gamma, folds, np.array(Cs)):
+                    _keep(own, outcome)
+                    yield outcome
+            except KeyboardInterrupt as interrupt:
+                for outcome in getattr(interrupt, "units", ()):  # folds that were finished before
+                    _keep(own, outcome)
+                raise
 
     return evaluate
 

@@ -21,7 +21,7 @@ from multimargin.certificate import Certificate, worst_of
 from multimargin.estimators import DATA, SVC, old_state_unless_done
 from multimargin.machines import FloatArray
 from multimargin.schemes import DAG, SCHEMES, pair_list
-from multimargin.selection.cells import Evaluate, SearchTable
+from multimargin.selection.cells import Evaluate, SearchTable, is_precomputed, restricted
 from multimargin.selection.strategies import SearchOptions, run_search
 from multimargin.training_set import TrainingSet
 from multimargin.voting import dag_path, dag_scores, ovr_scores, vote
@@ -79,6 +79,11 @@ def select_pairs(
             f"per_pair=True with multi_class={scheme!r} does not exist: only multi_class='ovo' and 'dag' are made of "
             "pairs of classes; use per_pair=False."
         )
+    if is_precomputed(problem):
+        raise ValueError(
+            "per_pair=True with kernel='precomputed' does not exist, as there is no gamma to choose; use "
+            "per_pair=False, or give X and a kernel by name."
+        )
     options = options or SearchOptions()
     metric = options.metric or str(next(iter(problem.scorers)))
     tables, chosen = [], []
@@ -99,31 +104,18 @@ def pair_parts(problem: Any) -> Iterator[Any]:
     if params.get("class_weight") is not None:
         params["class_weight"] = _weights_of(problem.params["class_weight"], problem)
     for i, j in pair_list(len(problem.classes)):
-        rows = np.flatnonzero((problem.y == i) | (problem.y == j))
-        place = np.full(len(problem.y), -1)
-        place[rows] = np.arange(len(rows))
-        parts = [tuple(place[side][place[side] >= 0] for side in fold) for fold in problem.folds]
-        folds = tuple((train, test) for train, test in parts if len(test))
-        codes = (problem.y[rows] == j).astype(np.int64)
+        part = restricted(problem, np.flatnonzero((problem.y == i) | (problem.y == j)))
+        codes = (part.y == j).astype(np.int64)
         first, second = problem.classes[[i, j]].tolist()
-        if not folds or any(len(np.unique(codes[train])) < 2 for train, _ in folds):
+        if not part.folds or any(len(np.unique(codes[train])) < 2 for train, _ in part.folds):
             raise ValueError(
                 f"A training part of cv has no example of class {first!r} or {second!r}, or no part validates them; "
                 "use stratified folds, fewer folds, or leave out classes with very few examples."
             )
-        weight = None if problem.sample_weight is None else problem.sample_weight[rows]
         own = params
         if params.get("class_weight") is not None:
             own = params | {"class_weight": {label: params["class_weight"][label] for label in (first, second)}}
-        yield replace(
-            problem,
-            X=problem.X[rows],
-            y=codes,
-            classes=problem.classes[[i, j]],
-            sample_weight=weight,
-            folds=folds,
-            params=own,
-        )
+        yield replace(part, y=codes, classes=problem.classes[[i, j]], params=own)
 
 
 def _weights_of(choice: Any, problem: Any) -> dict[Any, float]:

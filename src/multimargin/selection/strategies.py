@@ -18,7 +18,7 @@ from multimargin.linear.cross_validation import LinearSVCCV
 from multimargin.machines import FloatArray, IntArray
 from multimargin.schemes import find_scheme
 from multimargin.seeding import check_costs
-from multimargin.selection.cells import Cell, Cells, Evaluate, SearchTable
+from multimargin.selection.cells import Cell, Cells, Evaluate, SearchTable, share_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +142,15 @@ class _Run:
     def fill(self, cells: Iterable[Cell], folds: Iterable[int]) -> None:
         """Train what these cells lack on these folds."""
         units = self.cells.missing(cells, folds)
-        if units:
+        if not units:
+            return
+        try:
             for outcome in self.evaluate(self.problem, units):
                 self.cells.add(outcome)
+        except KeyboardInterrupt as interrupt:
+            for outcome in getattr(interrupt, "units", ()):  # finished, but not told of before
+                self.cells.add(outcome)
+            raise
 
     def fill_all(self, cells: Iterable[Cell]) -> None:
         self.fill(cells, range(self.n_folds))
@@ -293,7 +299,7 @@ def _halve_by_rows(run: _Run, alive: list[Cell]) -> None:
     """Train the cells on more and more of the training rows; only the last round, on all of them, counts."""
     share = run.options.first_share
     while share < 1:
-        folds = tuple((_share_of(train, run.problem.y, share), test) for train, test in run.problem.folds)
+        folds = tuple((share_of(train, run.problem.y, share), test) for train, test in run.problem.folds)
         trial = Cells(run.n_folds)
         part = _Run(replace(run.problem, folds=folds), run.evaluate, run.options, trial)
         part.fill_all(alive)
@@ -302,16 +308,6 @@ def _halve_by_rows(run: _Run, alive: list[Cell]) -> None:
         run.cells.stopped |= set(alive) - set(going_on)
         alive, share = going_on, share * run.options.factor
     run.fill_all(alive)
-
-
-def _share_of(train: IntArray, y: IntArray, share: float) -> IntArray:
-    """Return a share of the rows, evenly spread over each class, at least five of a class that has them."""
-    kept = []
-    for code in np.unique(y[train]):
-        members = train[y[train] == code]
-        n_kept = min(len(members), max(5, round(share * len(members))))
-        kept.append(members[np.linspace(0, len(members) - 1, n_kept).round().astype(np.int64)])
-    return np.sort(np.concatenate(kept))
 
 
 STRATEGIES: dict[str, Callable[[_Run, FloatArray, FloatArray], None]] = {
