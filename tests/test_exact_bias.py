@@ -27,7 +27,7 @@ from helpers import (
     solve_dual_densely,
 )
 from multimargin import MACHINES, SVC, Bound, ComponentTable, Machine, verify
-from multimargin.balance import balance, is_balanced, movable_support
+from multimargin.balance import Movable, balance, is_balanced, movable_support
 from multimargin.certificate import certify, evaluate
 from multimargin.coupling import coefficients
 from multimargin.exact_bias import solve
@@ -125,6 +125,16 @@ def test_every_solver_serves_the_rounds(name: str, solver: SolverChoice) -> None
     assert solution.report.stop_reason is StopReason.CONVERGED
     assert solution.report.violation <= 1e-4
     assert_feasible(problem, solution.state.amounts)
+
+
+def test_sums_that_nothing_may_mend() -> None:
+    X, y = draw_data(0, 12, 3)
+    problem = make_problem(X, y, "ww", bias=Bias.EXACT)
+    amounts = random_amounts(problem, np.random.default_rng(0))
+    fixed = Movable(np.zeros_like(problem.mask), np.zeros(len(amounts), dtype=np.bool_))
+    assert balance(problem, amounts, fixed) is None  # and no warning of numbers that overflow
+    zero = np.zeros_like(amounts)
+    np.testing.assert_array_equal(balance(problem, zero, fixed), zero)
 
 
 @each_machine

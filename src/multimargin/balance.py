@@ -80,6 +80,8 @@ def balance(problem: DualProblem, amounts: FloatArray, movable: Movable, max_ste
         size = float(np.abs(point.sums).max())
         if size <= NEGLIGIBLE * point.mass:
             return point.amounts
+        if not movable.variables.any():
+            break
         direction = -np.linalg.solve(point.curvature + projection.floor * np.eye(problem.n_classes), point.sums)
         share, slope = 1.0, float(point.sums @ direction)
         for _ in range(50):

@@ -1,0 +1,233 @@
+"""One (C, gamma) for each pair of classes: KCSL04 section 6 and Table 6.1.
+
+Every pair of classes is a problem of its own, validated on its own rows of the same folds. A ``PairModel`` has one
+kernel for all pairs, so that the machine made of them is an estimator of its own: binary machines that vote as one
+versus one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from multimargin.certificate import Certificate, worst_of
+from multimargin.estimators import DATA, SVC, old_state_unless_done
+from multimargin.machines import FloatArray
+from multimargin.schemes import DAG, SCHEMES, pair_list
+from multimargin.selection.cells import Evaluate, SearchTable, is_precomputed, restricted
+from multimargin.selection.strategies import SearchOptions, run_search
+from multimargin.training_set import TrainingSet
+from multimargin.voting import dag_path, dag_scores, ovr_scores, vote
+
+
+@dataclass(frozen=True, eq=False)
+class PairSelection:
+    """What was chosen for each pair of classes.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+    C, gamma, score : ndarray of shape (n_pairs,)
+        Pairs in the order (0, 1), (0, 2), ..., (1, 2), ...; the score is the mean over the folds.
+    tables : tuple of SearchTable
+        The search of each pair.
+    """
+
+    classes: np.ndarray
+    C: FloatArray
+    gamma: FloatArray
+    score: FloatArray
+    tables: tuple[SearchTable, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict for each pair: its two classes, C, gamma and score."""
+        return [
+            {"first": self.classes[i], "second": self.classes[j], "C": C, "gamma": gamma, "score": score}
+            for (i, j), C, gamma, score in zip(
+                pair_list(len(self.classes)), self.C.tolist(), self.gamma.tolist(), self.score.tolist(), strict=True
+            )
+        ]
+
+    def estimator(self, template: SVC) -> PerPairSVC:
+        """Return the unfitted machine with these parameters, and all others from ``template``."""
+        return PerPairSVC(C=self.C, gamma=self.gamma, estimator=template)
+
+
+def select_pairs(
+    search: str,
+    problem: Any,
+    Cs: ArrayLike,
+    gammas: ArrayLike,
+    evaluate: Evaluate,
+    options: SearchOptions | None = None,
+) -> PairSelection:
+    """Search for the best (C, gamma) of each pair of classes, on its rows alone.
+
+    Parameters are those of ``run_search``; the problem's multi_class must be "ovo" or "dag". Weights
+    class_weight="balanced" are those of all rows.
+    """
+    scheme = problem.params.get("multi_class", "ovo")
+    if not isinstance(scheme, str) or scheme not in SCHEMES:
+        raise ValueError(
+            f"per_pair=True with multi_class={scheme!r} does not exist: only multi_class='ovo' and 'dag' are made of "
+            "pairs of classes; use per_pair=False."
+        )
+    if is_precomputed(problem):
+        raise ValueError(
+            "per_pair=True with kernel='precomputed' does not exist, as there is no gamma to choose; use "
+            "per_pair=False, or give X and a kernel by name."
+        )
+    options = options or SearchOptions()
+    metric = options.metric or str(next(iter(problem.scorers)))
+    tables, chosen = [], []
+    for part in pair_parts(problem):
+        table = run_search(search, part, Cs, gammas, evaluate, options)
+        C, gamma = table.best(metric)
+        means = table.scores[metric].mean(axis=2)
+        score = means[np.searchsorted(table.gammas, gamma), np.searchsorted(table.Cs, C)]
+        tables.append(table)
+        chosen.append((C, gamma, float(score)))
+    best = np.array(chosen)
+    return PairSelection(problem.classes, best[:, 0], best[:, 1], best[:, 2], tuple(tables))
+
+
+def pair_parts(problem: Any) -> Iterator[Any]:
+    """Yield the problem of each pair of classes: its rows, and its part of every fold that validates some of them."""
+    params = dict(problem.params)
+    if params.get("class_weight") is not None:
+        params["class_weight"] = _weights_of(problem.params["class_weight"], problem)
+    for i, j in pair_list(len(problem.classes)):
+        part = restricted(problem, np.flatnonzero((problem.y == i) | (problem.y == j)))
+        codes = (part.y == j).astype(np.int64)
+        first, second = problem.classes[[i, j]].tolist()
+        if not part.folds or any(len(np.unique(codes[train])) < 2 for train, _ in part.folds):
+            raise ValueError(
+                f"A training part of cv has no example of class {first!r} or {second!r}, or no part validates them; "
+                "use stratified folds, fewer folds, or leave out classes with very few examples."
+            )
+        own = params
+        if params.get("class_weight") is not None:
+            own = params | {"class_weight": {label: params["class_weight"][label] for label in (first, second)}}
+        yield replace(part, y=codes, classes=problem.classes[[i, j]], params=own)
+
+
+def _weights_of(choice: Any, problem: Any) -> dict[Any, float]:
+    data = TrainingSet.from_arrays(
+        problem.X, problem.classes[problem.y], C=1.0, class_weight=choice, sample_weight=problem.sample_weight
+    )
+    return dict(zip(data.classes.tolist(), data.class_weight.tolist(), strict=True))
+
+
+class PerPairSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """One versus one with its own C and gamma for each pair of classes.
+
+    Parameters
+    ----------
+    C, gamma : float or array-like of shape (n_pairs,)
+        For the pairs (0, 1), (0, 2), ..., (1, 2), ... of the classes in sorted order.
+    estimator : SVC, default=None
+        All other parameters; its multi_class is "ovo" (votes) or "dag".
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    estimators_ : list of SVC
+        The binary machine of each pair.
+    certificate_ : Certificate
+        That of the worst pair; ``certificate_.parts`` has all.
+    n_features_in_ : int
+    """
+
+    def __init__(self, C: Any = 1.0, gamma: Any = "scale", estimator: SVC | None = None) -> None:
+        self.C = C
+        self.gamma = gamma
+        self.estimator = estimator
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train the machines of all pairs on X of shape (n_samples, n_features) and y of shape (n_samples,)."""
+        template = SVC() if self.estimator is None else self.estimator
+        if template.multi_class not in SCHEMES:
+            raise ValueError(
+                f"estimator has multi_class={template.multi_class!r}, which is not made of pairs of classes; use 'ovo' "
+                "or 'dag'."
+            )
+        with old_state_unless_done(self):
+            checked_X, labels = validate_data(self, X, y, **DATA)
+            check_classification_targets(labels)
+            data = TrainingSet.from_arrays(
+                checked_X, labels, C=1.0, class_weight=template.class_weight, sample_weight=sample_weight
+            )
+            pairs = pair_list(data.n_classes)
+            Cs, gammas = _for_each("C", self.C, len(pairs)), _for_each("gamma", self.gamma, len(pairs))
+            weights = dict(zip(data.classes.tolist(), data.class_weight.tolist(), strict=True))
+            machines = []
+            for (i, j), C, gamma in zip(pairs, Cs, gammas, strict=True):
+                own = None if template.class_weight is None else {c: weights[c] for c in data.classes[[i, j]].tolist()}
+                chosen = np.flatnonzero((data.y == i) | (data.y == j))
+                rows = data.rows[chosen]
+                machine = clone(template).set_params(C=C, gamma=gamma, class_weight=own)
+                machines.append(machine.fit(checked_X[rows], labels[rows], sample_weight=data.weight[chosen]))
+        self.__dict__.update(
+            {
+                "classes_": data.classes,
+                "estimators_": machines,
+                "certificate_": _worst([machine.certificate_ for machine in machines]),
+                "_scheme": template.multi_class,
+                "_break_ties": template.break_ties,
+            }
+        )
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def pair_scores(self, X: ArrayLike) -> FloatArray:
+        """Return the scores of all pairs, shape (n_samples, n_pairs); > 0 speaks for the first class of a pair."""
+        check_is_fitted(self)
+        points = validate_data(self, X, reset=False, **DATA)
+        # With two classes SVC's score speaks for the second.
+        return np.stack([-machine.decision_function(points) for machine in self.estimators_], axis=1)
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Return scores as SVC does: one per class, shape (n_samples, n_classes), or one for two classes."""
+        D = self.pair_scores(X)
+        n_classes = len(self.classes_)
+        if n_classes == 2:
+            return -D[:, 0]
+        return (dag_scores if self._scheme == DAG else ovr_scores)(D, n_classes)
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the class of each row, shape (n_samples,): by votes, or by the path through the DAG."""
+        D = self.pair_scores(X)
+        n_classes = len(self.classes_)
+        if self._break_ties and n_classes > 2 and self._scheme != DAG:
+            codes = np.argmax(ovr_scores(D, n_classes), axis=1)
+        else:
+            codes = (dag_path if self._scheme == DAG else vote)(D, n_classes)
+        predicted: np.ndarray = self.classes_[codes]
+        return predicted
+
+
+def _worst(certificates: list[Certificate]) -> Certificate:
+    return worst_of([part for each in certificates for part in each.parts or (each,)])
+
+
+def _for_each(name: str, value: Any, n_pairs: int) -> list[Any]:
+    """Return one value for each pair."""
+    if isinstance(value, str) or np.ndim(value) == 0:
+        return [value] * n_pairs
+    values = np.asarray(value, dtype=np.float64)
+    if values.shape != (n_pairs,):
+        raise ValueError(
+            f"{name} has shape {values.shape}; give one number, or one for each of the {n_pairs} pairs of classes."
+        )
+    return list(values.tolist())
