@@ -10,6 +10,7 @@ from multimargin.linear.estimator import LinearSVC
 from multimargin.machines import MACHINES, Bound, ComponentTable, Machine
 from multimargin.path import SVMPath, svm_path
 from multimargin.path_display import PathDisplay
+from multimargin.selection.estimator import SVCCV
 from multimargin.solver import Progress
 from multimargin.trace import Trace
 from multimargin.verification import verify
@@ -17,6 +18,7 @@ from multimargin.verification import verify
 __all__ = [
     "MACHINES",
     "SVC",
+    "SVCCV",
     "Bound",
     "Certificate",
     "ComponentTable",
