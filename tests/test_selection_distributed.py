@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pickle
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
@@ -147,18 +149,28 @@ def test_a_damaged_unit_counts_as_missing(problem: Problem, tmp_path: Path, harm
     assert directory.load(Unit(0.1, 0, CS)) is not None
 
 
-def test_nothing_is_unpickled(problem: Problem, tmp_path: Path) -> None:
-    import hashlib
+class _Harm:
+    """Unpickling it makes a directory."""
 
-    directory = _open(tmp_path, problem)
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.path),)
+
+
+def test_nothing_is_unpickled(problem: Problem, tmp_path: Path) -> None:
+    directory = _open(tmp_path / "search", problem)
     directory.save(evaluate_unit(problem, 0.1, 0, CS))
-    (npz,) = tmp_path.glob("*.npz")
-    with npz.open("wb") as file:
-        np.savez(file, Cs=np.array([print], dtype=object))
+    (npz,) = directory.path.glob("*.npz")
+    with np.load(npz) as file:
+        arrays: dict[str, Any] = dict(file)
+    np.savez(npz, **arrays | {"n_iter": np.array([_Harm(tmp_path / "harm")], dtype=object)})
     note = npz.with_suffix(".json")
     told = json.loads(note.read_text()) | {"digest": hashlib.sha256(npz.read_bytes()).hexdigest()}
     note.write_text(json.dumps(told))
     assert directory.load(Unit(0.1, 0, CS)) is None
+    assert not (tmp_path / "harm").exists()
 
 
 def test_a_wrong_directory_is_refused(problem: Problem, tmp_path: Path) -> None:
@@ -243,6 +255,25 @@ def test_processes_give_the_same(problem: Problem, expected: SearchTable, tmp_pa
     _same(run_search("grid", problem, CS, GAMMAS, evaluate), expected)
     assert len(list(tmp_path.glob("unit-*.json"))) == 6
     assert not leaves_this_machine()
+
+
+def test_what_a_lost_worker_had_written_is_not_done_again(
+    problem: Problem, expected: SearchTable, tmp_path: Path
+) -> None:
+    directory = _open(tmp_path, problem)
+    asked: list[tuple[float, int]] = []
+
+    def lost_after_writing(part: Any, gamma: float, fold: int, Cs: Any) -> Outcome:
+        asked.append((gamma, fold))
+        outcome = evaluate_unit(part, gamma, fold, Cs)
+        if len(asked) == 3:
+            directory.save(outcome)
+            raise BrokenProcessPool
+        return outcome
+
+    evaluate = through_joblib(lost_after_writing, n_jobs=1, directory=directory)
+    _same(run_search("grid", problem, CS, GAMMAS, evaluate), expected)
+    assert len(asked) == len(set(asked)) == 6
 
 
 def test_a_process_that_dies_costs_no_finished_unit(problem: Problem, expected: SearchTable, tmp_path: Path) -> None:

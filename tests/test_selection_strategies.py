@@ -183,7 +183,9 @@ def test_nested_grids_leave_a_single_value_as_it_is() -> None:
     assert table.best("score") == (2.0, 0.3)
 
 
-def test_two_lines(problem: Problem, grid: SearchTable) -> None:
+@pytest.mark.parametrize("cache_size", ["auto", 0.0])  # 0: the linear machines by weights
+def test_two_lines(problem: Problem, cache_size: Any) -> None:
+    problem = replace(problem, params={"cache_size": cache_size})
     # 15 values of gamma; those whose C is within 2^-2 ... 2^6 are tried.
     gammas = 2.0 ** np.arange(-10, 5)
     table = run_search("two-line", problem, CS, gammas, local(evaluate_gamma))
@@ -200,11 +202,23 @@ def test_two_lines(problem: Problem, grid: SearchTable) -> None:
     assert sorted(gamma for _, gamma in tried) == expected
 
 
+@pytest.mark.parametrize("search", ["nested", "halving", "racing"])
+def test_no_cell_is_trained_twice(problem: Problem, search: str) -> None:
+    trained: list[tuple[float, float, int]] = []
+
+    def counting(part: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
+        trained.extend((C, unit.gamma, unit.fold) for unit in units for C in unit.Cs.tolist())
+        yield from local(evaluate_gamma)(part, units)
+
+    table = run_search(search, problem, CS, GAMMAS, counting)
+    assert len(trained) == len(set(trained)) == np.isfinite(table.scores["score"]).sum()
+
+
 @pytest.mark.parametrize(("multi_class", "loss"), [("ww", "hinge"), ("ova", "squared_hinge")])
 def test_the_first_line_is_of_the_same_machine(multi_class: str, loss: str) -> None:
     problem = make_problem(multi_class=multi_class, loss=loss)
     weight = np.linspace(0.5, 2, len(problem.y))
-    Cs = 2.0 ** np.arange(-6, 3, 2)
+    Cs = np.array([2.0**-6, 2.0**-4, 0.25, 1.0, 4.0])
     found = best_linear_C(replace(problem, sample_weight=weight), "score", Cs)
     labels = problem.classes[problem.y]
     scores = []

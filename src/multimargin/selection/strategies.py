@@ -15,7 +15,8 @@ from sklearn.model_selection import StratifiedShuffleSplit
 
 from multimargin import _validation as check
 from multimargin.linear.cross_validation import LinearSVCCV
-from multimargin.machines import FloatArray, IntArray
+from multimargin.machines import MACHINES, FloatArray, IntArray
+from multimargin.resources import cache_bytes
 from multimargin.schemes import find_scheme
 from multimargin.seeding import check_costs
 from multimargin.selection.cells import Cell, Cells, Evaluate, SearchTable, share_of
@@ -214,17 +215,36 @@ def _two_line(run: _Run, Cs: FloatArray, gammas: FloatArray) -> None:
             f"search='two-line' with kernel={kernel!r} does not exist: the second line holds for the rbf kernel; use "
             "kernel='rbf' or search='grid'."
         )
-    linear_C = best_linear_C(run.problem, run.metric, run.options.linear_Cs)
+    linear_C = _best_linear_C(run)
     run.cells.details["linear_C"] = linear_C
     run.fill_all(second_line(linear_C, Cs, gammas))
 
 
-def best_linear_C(problem: Any, metric: str, Cs: Any = None) -> float:  # noqa: N802 - C is the name of the papers
-    """Return the C of the best linear machine of the same kind on the same folds: step 1 of KCSL04 Algorithm 1."""
+def _best_linear_C(run: _Run) -> float:  # noqa: N802 - C is the name of the papers
+    """Step 1 of KCSL04 Algorithm 1.
+
+    Binary machines whose kernel matrix fits the budget go along C as those with other kernels do, which is faster than
+    by weights: they share the matrix, and free variables are few. For all others see ``best_linear_C``.
+    """
+    problem, Cs = run.problem, run.options.linear_Cs
+    Cs = np.exp2(np.arange(-10.0, 11.0)) if Cs is None else check_costs(Cs)
+    scheme = find_scheme(problem.params.get("multi_class", "ovo"))
+    needed = 16.0 * len(problem.y) ** 2
+    fits = needed <= cache_bytes(problem.params.get("cache_size", "auto"), needed)
+    if not fits or not (isinstance(scheme, str) or scheme is MACHINES["ova"]):
+        return best_linear_C(problem, run.metric, Cs)
+    linear = replace(problem, params=problem.params | {"kernel": "linear"})
+    line = Cells(run.n_folds)
+    _Run(linear, run.evaluate, run.options, line).fill_all((C, 1.0) for C in Cs.tolist())
+    return line.table().best(run.metric)[0]
+
+
+def best_linear_C(problem: Any, metric: str, Cs: FloatArray) -> float:  # noqa: N802 - C is the name of the papers
+    """Return the C of the best linear machine of the same kind on the same folds, by weights instead of kernels."""
     params = problem.params
     multi_class = params.get("multi_class", "ovo")  # SVC's default, which is not LinearSVC's
     search = LinearSVCCV(
-        Cs=2.0 ** np.arange(-10, 11) if Cs is None else Cs,
+        Cs=Cs,
         cv=list(problem.folds),
         scoring=problem.scorers[metric],
         refit=False,
