@@ -24,7 +24,7 @@ LEAST_ROWS = 300
 MOST_ROWS = 2_000
 # A kernel matrix grows with the square of the rows, a solve more slowly at first and hardly faster than with the cube;
 # few rows tell mostly of the solves.
-EXPONENTS = (1.5, 3.0)
+EXPONENTS = (1.75, 3.0)
 # How far a gamma's exponent may be from the median of all.
 DEVIATION = 0.25
 
