@@ -14,7 +14,8 @@ from sklearn.model_selection import StratifiedKFold
 
 from multimargin import SVC
 from multimargin.machines import FloatArray, IntArray
-from multimargin.selection.cells import BoolArray, Outcome
+from multimargin.selection.cells import BoolArray, Outcome, SearchTable
+from multimargin.selection.resume import ResumeDirectory
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,3 +109,20 @@ def die(problem: Any, gamma: float, fold: int, Cs: FloatArray) -> Outcome:
         time.sleep(0.3)
         os._exit(1)
     return evaluate_unit(problem, gamma, fold, Cs)
+
+
+def assert_same(table: SearchTable, expected: SearchTable) -> None:
+    """Assert that two searches gave the same, but for the time they took."""
+    for name in ("Cs", "gammas", "asked", "stopped", "n_support", "n_iter", "converged"):
+        np.testing.assert_array_equal(getattr(table, name), getattr(expected, name), err_msg=name)
+    np.testing.assert_array_equal(table.scores["score"], expected.scores["score"])
+
+
+def open_directory(path: Path, problem: Problem) -> ResumeDirectory:
+    """Return a directory for the results of a problem."""
+    return ResumeDirectory.open(path, problem, Result)
+
+
+def refuse(*_: Any) -> Any:
+    """Evaluate nothing."""
+    raise AssertionError("this was computed before")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +22,10 @@ from multimargin.fitting import check_control
 from multimargin.given_kernels import refuse_sparse_gram
 from multimargin.machines import FloatArray, Machine
 from multimargin.seeding import check_costs
+from multimargin.selection import searching
 from multimargin.selection.choosing import best_cell, read_gammas, read_scorers
+from multimargin.selection.distribute import leaves_this_machine, local
+from multimargin.selection.forecast import Forecast, forecast
 from multimargin.selection.results import SelectionResults
 from multimargin.selection.shared_kernels import WITH_GAMMA
 from multimargin.selection.units import SelectionProblem, UnitResult, evaluate_gamma
@@ -56,7 +57,9 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         As in scikit-learn. Every training part must have all classes.
     multi_class : str or Machine, default="ovo"
     search : str, default="grid"
-        "grid": all cells. Others: see ``multimargin.selection.strategies``.
+        "grid": all cells. "nested": the grid, then finer ones around the best. "two-line": the best linear C, then a
+        line of cells (rbf only; KCSL04). "halving": all cells on the first fold, the better half on the next.
+        "racing": cells are given up only when they cannot beat the best any more; finds the grid's best.
     scoring : str, callable, list, tuple, dict or None, default=None
         As in GridSearchCV; None means accuracy. Callables get a classifier that knows ``predict``,
         ``decision_function`` and ``classes_`` for the rows held out.
@@ -64,7 +67,8 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         As in GridSearchCV: whether to train on all rows with the best cell; with several metrics the name of the one
         that decides; or a function of ``cv_results_`` that returns an index.
     n_jobs : int or None, default=None
-        None: the threads of this process share each gamma. Else units of a gamma and a fold go through joblib.
+        None: the threads of this process share each gamma. Else units of a gamma and a fold go through joblib. Within
+        ``joblib.parallel_config("dask")`` or "ray" they always do, and workers that die are made up for.
     kernel, degree, coef0, loss, bias, class_weight, tol, cache_size, max_iter, decision_function_shape, break_ties
         As in SVC; "balanced" weights are those of the rows that a fold trains on.
     max_time : float or None, default=None
@@ -79,7 +83,8 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     resume : path or None, default=None
         A directory for the results of units, from which a search goes on.
     per_pair : bool, default=False
-        Whether each pair of classes has its own cell; for "ovo".
+        Whether each pair of classes has its own cell, by a search of its own; for "ovo" and "dag". Then scores are
+        means over the pairs, and ``best_estimator_`` is a ``PerPairSVC``.
     random_state : int, RandomState or None, default=None
         For searches that draw.
 
@@ -96,6 +101,8 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         As in GridSearchCV.
     best_estimator_ : SVC
         Trained on all rows, with ``refit``.
+    pair_selection_ : PairSelection
+        With ``per_pair``: C, gamma and score of each pair.
     certificate_, n_iter_
         Those of ``best_estimator_``.
     refit_time_, search_seconds_ : float
@@ -199,10 +206,10 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             attributes = self._attributes(problem, results, multimetric=multimetric)
             attributes["search_seconds_"] = time.perf_counter() - began
             if error is None or self.on_interrupt == "keep":
-                attributes |= self._refit(problem, labels, attributes.get("best_params_"))
+                attributes |= self._refit(problem, labels, attributes.get("best_params_"), results)
         for name in ("best_params_", "best_score_", "best_index_", "best_estimator_", "refit_time_"):
             self.__dict__.pop(name, None)  # of an earlier fit
-        for name in ("certificate_", "n_iter_"):
+        for name in ("certificate_", "n_iter_", "pair_selection_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
         if error is not None and self.on_interrupt == "raise":
@@ -215,6 +222,18 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
         return self
+
+    def forecast(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Forecast:
+        """Estimate the seconds and the memory of ``fit`` as a grid in this process, from the same grid on few rows.
+
+        Parameters are those of ``fit``, after which everything is as it was before. Expect a factor of two either way.
+        """
+        other = type(self)(**self.get_params(deep=False))
+        Cs, gammas = other._read_grid()
+        problem, _ = other._problem(X, y, sample_weight, groups, read_scorers(self.scoring, self.refit)[0])
+        return forecast(problem, Cs, gammas, local(evaluate_gamma))
 
     def _read_grid(self) -> tuple[FloatArray, FloatArray]:
         """Check the parameters that need no data."""
@@ -257,8 +276,9 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, problem: SelectionProblem, Cs: FloatArray, gammas: FloatArray
     ) -> tuple[SelectionResults, BaseException | None, str]:
         """Return the results, the Ctrl-C that ended the search, and why it did not go to its end, if it did not."""
-        if self.search != "grid" or self.n_jobs is not None or self.resume is not None or self.per_pair:
-            return self._search_elsewhere(problem, Cs, gammas)
+        plain = self.search == "grid" and self.n_jobs is None and self.resume is None and not self.per_pair
+        if not plain or leaves_this_machine():
+            return searching.run(self, problem, Cs, gammas)
         problem.workplace.check_folds()  # before the long work
         units: list[UnitResult] = []
         error: BaseException | None = None
@@ -279,19 +299,6 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         results = SelectionResults.of_grid(Cs, gammas, len(problem.folds), problem.scorers, units)
         return results, error, reason or watch.reason
 
-    def _search_elsewhere(
-        self, problem: SelectionProblem, Cs: FloatArray, gammas: FloatArray
-    ) -> tuple[SelectionResults, BaseException | None, str]:
-        """Other searches than the grid in this process."""
-        name = "multimargin.selection.searching"
-        if find_spec(name) is None:
-            raise ValueError(
-                f"search={self.search!r} with n_jobs={self.n_jobs!r}, resume={self.resume!r} and "
-                f"per_pair={self.per_pair!r} is not available; use search='grid' and leave out the others."
-            )
-        found: tuple[SelectionResults, BaseException | None, str] = import_module(name).run(self, problem, Cs, gammas)
-        return found
-
     def _attributes(self, problem: SelectionProblem, results: SelectionResults, *, multimetric: bool) -> dict[str, Any]:
         cv_results = results.to_cv_results()
         attributes: dict[str, Any] = {
@@ -305,15 +312,22 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "multimetric_": multimetric,
             "scorer_": problem.scorers if multimetric else problem.scorers["score"],
         }
+        attributes |= results.own_attributes()
         return attributes | best_cell(cv_results, self.refit, problem.scorers, multimetric=multimetric)
 
-    def _refit(self, problem: SelectionProblem, labels: np.ndarray, chosen: dict[str, float] | None) -> dict[str, Any]:
-        """Train on all rows with the chosen cell."""
+    def _refit(
+        self,
+        problem: SelectionProblem,
+        labels: np.ndarray,
+        chosen: dict[str, float] | None,
+        results: SelectionResults,
+    ) -> dict[str, Any]:
+        """Train on all rows with the chosen cell, or with that of each pair."""
         if chosen is None or (isinstance(self.refit, bool | np.bool_) and not self.refit):
             return {}
         params = self._svc_params(**chosen) | {"verbose": False, "max_time": None, "on_progress": None}
         began = time.perf_counter()
-        model = SVC(**params).fit(problem.X, labels, sample_weight=problem.sample_weight)
+        model = results.make_model(SVC(**params)).fit(problem.X, labels, sample_weight=problem.sample_weight)
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
         seconds = time.perf_counter() - began

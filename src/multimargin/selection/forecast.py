@@ -22,8 +22,9 @@ from multimargin.selection.cells import Evaluate, Unit, restricted, share_of
 SHARE = 1 / 4
 LEAST_ROWS = 300
 MOST_ROWS = 2_000
-# Time grows at least like the number of rows, and hardly faster than its cube.
-EXPONENTS = (1.0, 3.0)
+# A kernel matrix grows with the square of the rows, a solve more slowly at first and hardly faster than with the cube;
+# few rows tell mostly of the solves.
+EXPONENTS = (1.75, 3.0)
 # How far a gamma's exponent may be from the median of all.
 DEVIATION = 0.25
 

@@ -55,9 +55,47 @@ class PairSelection:
             )
         ]
 
+    def mean_table(self, n_folds: int) -> SearchTable:
+        """Return the means over the pairs that have a cell; sums of seconds, steps and support vectors."""
+        Cs = np.unique(np.concatenate([table.Cs for table in self.tables]))
+        gammas = np.unique(np.concatenate([table.gammas for table in self.tables]))
+        wide = [_widened(table, Cs, gammas, n_folds) for table in self.tables]
+        names = ("fit_seconds", "score_seconds", "n_support", "n_iter")
+        return SearchTable(
+            Cs=Cs,
+            gammas=gammas,
+            scores={metric: _mean([part["scores", metric] for part in wide]) for metric in self.tables[0].scores},
+            asked=np.any([part["asked"] for part in wide], axis=0),
+            stopped=np.any([part["stopped"] for part in wide], axis=0),
+            **{name: np.nansum([part[name] for part in wide], axis=0) for name in names},
+            converged=np.all([part["converged"] | np.isnan(part["n_iter"]) for part in wide], axis=0),
+            details={},
+        )
+
     def estimator(self, template: SVC) -> PerPairSVC:
         """Return the unfitted machine with these parameters, and all others from ``template``."""
         return PerPairSVC(C=self.C, gamma=self.gamma, estimator=template)
+
+
+def _widened(table: SearchTable, Cs: FloatArray, gammas: FloatArray, n_folds: int) -> dict[Any, np.ndarray]:
+    """Return the arrays of a table on a larger grid and more folds, nan or False where it has nothing."""
+    rows, columns = np.searchsorted(gammas, table.gammas), np.searchsorted(Cs, table.Cs)
+    arrays: dict[Any, np.ndarray] = {("scores", metric): values for metric, values in table.scores.items()}
+    arrays |= {name: getattr(table, name) for name in ("asked", "stopped", "converged")}
+    arrays |= {name: getattr(table, name) for name in ("fit_seconds", "score_seconds", "n_support", "n_iter")}
+    wide = {}
+    for name, values in arrays.items():
+        shape = (len(gammas), len(Cs)) if values.ndim == 2 else (len(gammas), len(Cs), n_folds)
+        wide[name] = np.full(shape, False if values.dtype == np.bool_ else np.nan)
+        part = np.ix_(rows, columns) if values.ndim == 2 else np.ix_(rows, columns, np.arange(values.shape[2]))
+        wide[name][part] = values
+    return wide
+
+
+def _mean(parts: list[np.ndarray]) -> FloatArray:
+    """Return the mean of those that have a value; nan where none has."""
+    known = np.sum(~np.isnan(parts), axis=0)
+    return np.asarray(np.where(known > 0, np.nansum(parts, axis=0) / np.maximum(known, 1), np.nan))
 
 
 def select_pairs(
@@ -142,6 +180,7 @@ class PerPairSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The binary machine of each pair.
     certificate_ : Certificate
         That of the worst pair; ``certificate_.parts`` has all.
+    n_iter_ : ndarray of shape (n_pairs,)
     n_features_in_ : int
     """
 
@@ -179,6 +218,7 @@ class PerPairSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "classes_": data.classes,
                 "estimators_": machines,
                 "certificate_": _worst([machine.certificate_ for machine in machines]),
+                "n_iter_": np.concatenate([machine.n_iter_ for machine in machines]),
                 "_scheme": template.multi_class,
                 "_break_ties": template.break_ties,
             }

@@ -71,6 +71,14 @@ class SelectionResults:
         """Return what a search with another strategy found: any object with the same attributes."""
         return cls(**{entry.name: getattr(table, entry.name) for entry in fields(cls)})
 
+    def make_model(self, template: Any) -> Any:
+        """Return the machine to train on all rows, unfitted: where a search is of single pairs, one made of pairs."""
+        return template
+
+    def own_attributes(self) -> dict[str, Any]:
+        """Return what the estimator has beyond the attributes of every search."""
+        return {}
+
     @property
     def n_folds(self) -> int:
         return int(self.fit_seconds.shape[2])
