@@ -2,6 +2,7 @@
 
 #include "arrays.hpp"
 #include "binary_batch.hpp"
+#include "binary_path.hpp"
 #include "pair_model.hpp"
 #include "python_watcher.hpp"
 #include "statement.hpp"
@@ -55,6 +56,59 @@ BatchResult solve_statements(const Store& store, const std::vector<const Stateme
         result.stop_reason = solve_batch(tasks, options, &watcher);
     }
     for (const BinaryTask& task : tasks) result.results.append(BinaryResult{amounts_of(task), task.report});
+    result.error = watcher.error;
+    return result;
+}
+
+// The points of one problem along C, as arrays over these.
+struct PathResult {
+    nb::object amounts, bias, iterations, seconds, violation, n_support, converged;
+};
+
+template <class T, class Value>
+nb::object along(const BinaryPath& path, Value value) {
+    std::vector<T> values;
+    for (const PathPoint& point : path.points) values.push_back(static_cast<T>(value(point.report)));
+    const std::size_t n = values.size();
+    return nb::cast(to_numpy<T>(std::move(values), {n}));
+}
+
+PathResult result_of(const BinaryPath& path) {
+    std::vector<double> amounts;
+    amounts.reserve(path.points.size() * path.rows.size());
+    for (const PathPoint& point : path.points) {
+        amounts.insert(amounts.end(), point.amounts.begin(), point.amounts.end());
+    }
+    return {nb::cast(to_numpy<double>(std::move(amounts), {path.points.size(), path.rows.size()})),
+            along<double>(path, [](const BinaryReport& r) { return r.bias; }),
+            along<std::int64_t>(path, [](const BinaryReport& r) { return r.iterations; }),
+            along<double>(path, [](const BinaryReport& r) { return r.seconds; }),
+            along<double>(path, [](const BinaryReport& r) { return r.violation; }),
+            along<std::int64_t>(path, [](const BinaryReport& r) { return r.n_support; }),
+            along<std::int64_t>(path, [](const BinaryReport& r) { return r.stop_reason == StopReason::converged; })};
+}
+
+BatchResult solve_path_statements(const Store& store, const std::vector<const Statement*>& statements,
+                                  const Vector1<double>& Cs, Loss loss, const Options& options,
+                                  const nb::object& watch) {
+    std::deque<BinaryPath> paths;
+    for (const Statement* s : statements) {
+        BinaryPath& path = paths.emplace_back();
+        path.rows = s->rows;
+        path.n_positive = s->n_positive;
+        path.weights = s->C;
+    }
+    PythonWatcher watcher(watch, [&paths] {
+        Index n_done = 0;
+        for (const BinaryPath& path : paths) n_done += path.n_done;
+        return nb::object(nb::int_(n_done));
+    });
+    BatchResult result;
+    {
+        const nb::gil_scoped_release released;
+        result.stop_reason = solve_paths(*store.source, paths, span_of(Cs), loss, options, &watcher);
+    }
+    for (const BinaryPath& path : paths) result.results.append(result_of(path));
     result.error = watcher.error;
     return result;
 }
@@ -136,6 +190,14 @@ void bind_binary(nb::module_& module) {
     nb::class_<BinaryResult>(module, "BinaryResult")
         .def_ro("amounts", &BinaryResult::amounts)
         .def_ro("report", &BinaryResult::report);
+    nb::class_<PathResult>(module, "PathResult")
+        .def_ro("amounts", &PathResult::amounts)
+        .def_ro("bias", &PathResult::bias)
+        .def_ro("iterations", &PathResult::iterations)
+        .def_ro("seconds", &PathResult::seconds)
+        .def_ro("violation", &PathResult::violation)
+        .def_ro("n_support", &PathResult::n_support)
+        .def_ro("converged", &PathResult::converged);
     nb::class_<BatchResult>(module, "BatchResult")
         .def_ro("results", &BatchResult::results)
         .def_ro("stop_reason", &BatchResult::stop_reason)
@@ -150,6 +212,8 @@ void bind_binary(nb::module_& module) {
         .def("classes", &dense_classes<double>, "points"_a.noconvert(), "dag"_a, "n_threads"_a)
         .def("classes", &sparse_classes, "points"_a, "dag"_a, "n_threads"_a);
     module.def("solve_binary", &solve_statements, "store"_a, "statements"_a, "loss"_a, "options"_a, "watch"_a.none());
+    module.def("solve_binary_paths", &solve_path_statements, "store"_a, "statements"_a, "Cs"_a, "loss"_a, "options"_a,
+               "watch"_a.none());
 }
 
 }  // namespace multimargin::bindings

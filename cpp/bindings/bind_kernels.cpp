@@ -100,6 +100,37 @@ NumpyArray<double> sparse_scores(const Store& store, const Vector1<std::int64_t>
     return scores_at(store, rows, beta, points.view, n_threads);
 }
 
+// beta K(rows, columns) in float64, both rows of the store; beta and the result have a line for each score.
+NumpyArray<double> scores_within(const Store& store, const Vector1<std::int64_t>& rows, const Matrix<double>& beta,
+                                 const Vector1<std::int64_t>& columns, Index n_threads) {
+    std::vector<Index> row_list = indices_of(rows), column_list = indices_of(columns);
+    check_indices(row_list, store.source->size());
+    check_indices(column_list, store.source->size());
+    const std::size_t n_rows = row_list.size(), n = column_list.size(), n_scores = beta.shape(0);
+    if (beta.shape(1) != n_rows) throw nb::value_error("beta needs one column per row of the store asked for");
+    std::vector<double> result(n * n_scores);
+    SignalWatcher watcher;
+    {
+        const nb::gil_scoped_release released;
+        Coefficients coefficients(std::move(row_list), static_cast<Index>(n_scores));
+        for (std::size_t i = 0; i < n_scores * n_rows; ++i) {
+            const double value = beta.data()[i];
+            if (value != 0.0) coefficients.add(static_cast<Index>(i / n_rows), static_cast<Index>(i % n_rows), value);
+        }
+        const auto prepared = store.source->columns<double>(column_list);
+        const Index ld = prepared->n_panels() * simd::panel_width;
+        AlignedVector<double> by_score(checked_product(ld, static_cast<Index>(n_scores)), 0.0);
+        ThreadTeam team(n_threads);
+        Monitor monitor(&watcher, infinity);
+        add_scores(*prepared, coefficients, by_score.data(), ld, team, &monitor);
+        for (std::size_t c = 0; c < n_scores; ++c) {
+            std::copy_n(by_score.data() + c * unsigned_index(ld), n, result.data() + c * n);
+        }
+    }
+    if (watcher.pending) throw nb::python_error();
+    return to_numpy<double>(std::move(result), {n_scores, n});
+}
+
 template <class Value, class Integer>
 void bind_sparse(nb::class_<SparseData>& sparse) {
     sparse.def(nb::init<const Vector1<Value>&, const Vector1<Integer>&, const Vector1<Integer>&, Index>(),
@@ -167,7 +198,8 @@ void bind_kernels(nb::module_& module) {
         .def("diagonal", &diagonal)
         .def("scores", &dense_scores<float>, "rows"_a, "beta"_a, "points"_a.noconvert(), "n_threads"_a)
         .def("scores", &dense_scores<double>, "rows"_a, "beta"_a, "points"_a.noconvert(), "n_threads"_a)
-        .def("scores", &sparse_scores, "rows"_a, "beta"_a, "points"_a, "n_threads"_a);
+        .def("scores", &sparse_scores, "rows"_a, "beta"_a, "points"_a, "n_threads"_a)
+        .def("scores_within", &scores_within, "rows"_a, "beta"_a, "columns"_a, "n_threads"_a);
     nb::class_<CachedRows>(module, "CachedRows")
         .def(nb::init<nb::object, std::size_t>(), "store"_a, "budget_bytes"_a)
         .def("row", &CachedRows::row, "i"_a)

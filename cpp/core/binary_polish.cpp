@@ -145,7 +145,7 @@ bool polish(const BinaryProblem& problem, BinaryState& state, Monitor& monitor) 
 }
 
 double polish_cost(double n_free, double n, double kernel_cost) {
-    constexpr double overhead = 20.0;  // of a kernel value
+    const double overhead = kernel_cost > 0.0 ? 20.0 : 4.0;  // of a kernel value; of one that is in memory already
     // A step passes twice over n examples, with twice as many numbers in a vector as the factor has.
     return 2.0 * (n_free * n_free * n_free / 3.0 + n_free * n_free * (kernel_cost + overhead)) / (4.0 * n);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "scores.hpp"
 
@@ -72,21 +73,24 @@ Census census_of(const BinaryProblem& problem, const BinaryState& state) {
     return census;
 }
 
-void make_feasible(const BinaryProblem& problem, BinaryState& state) {
+bool make_feasible(const BinaryProblem& problem, BinaryState& state) {
     double sums[2] = {0.0, 0.0};
+    bool changed = false;
     for (Index e = 0; e < problem.size(); ++e) {
         double& a = state.amounts[unsigned_index(e)];
-        a = std::clamp(a, 0.0, problem.cap(e));
+        const double before = std::exchange(a, std::clamp(a, 0.0, problem.cap(e)));
+        changed = changed || a != before;
         sums[e < problem.n_positive() ? 0 : 1] += a;
     }
     const bool first_heavier = sums[0] > sums[1];
     const double heavy = std::max(sums[0], sums[1]), light = std::min(sums[0], sums[1]);
     // Rounding: taking it off would move variables off their upper bounds, and all would have to find back.
     constexpr double rounding = 1e-12;
-    if (heavy - light <= rounding * heavy) return;
+    if (heavy - light <= rounding * heavy) return changed;
     const Index begin = first_heavier ? 0 : problem.n_positive();
     const Index end = first_heavier ? problem.n_positive() : problem.size();
     for (Index e = begin; e < end; ++e) state.amounts[unsigned_index(e)] *= light / heavy;
+    return true;
 }
 
 double coefficient_mass(const BinaryState& state) {

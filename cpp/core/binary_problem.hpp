@@ -56,6 +56,7 @@ struct BinaryState {
     std::vector<double> amounts;
     std::vector<double> scores;
     bool scores_current = false;  // in float64, from the amounts
+    bool scores_given = false;    // set by a caller whose start has scores like that
 };
 
 // The bias must lie between -largest_low and -lowest_up; the violation is how far these pass each other.
@@ -79,8 +80,8 @@ BinarySummary summarize(const BinaryProblem& problem, const BinaryState& state);
 // All examples counted as active.
 Census census_of(const BinaryProblem& problem, const BinaryState& state);
 
-// Clips to the box, then scales the heavier side down until the equality holds.
-void make_feasible(const BinaryProblem& problem, BinaryState& state);
+// Clips to the box, then scales the heavier side down until the equality holds. Returns whether that changed anything.
+bool make_feasible(const BinaryProblem& problem, BinaryState& state);
 
 double coefficient_mass(const BinaryState& state);
 

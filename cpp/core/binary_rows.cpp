@@ -12,6 +12,7 @@ SlotRows<T>::SlotRows(const KernelSource& source, std::span<const Index> rows, d
       counters_(counters),
       width_(columns_->n_panels() * simd::panel_width),
       keeps_(budget_bytes > 0.0),
+      given_(!rows.empty() && columns_->kept_row(rows.front()) != nullptr),
       slot_of_(rows.size(), -1),
       chunks_(memory) {
     const double fitting = budget_bytes / static_cast<double>(width_ * static_cast<Index>(sizeof(T)));
@@ -39,6 +40,10 @@ Index SlotRows<T>::slot_for(Index example) {
 
 template <class T>
 const T* SlotRows<T>::row(Index example) {
+    if (given_) {
+        ++counters_.hits;
+        return columns_->kept_row(source_rows_[unsigned_index(example)]);
+    }
     Index slot = slot_of_[unsigned_index(example)];
     if (slot < 0 || !keeps_) {
         slot = slot_for(example);

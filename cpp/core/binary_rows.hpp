@@ -64,6 +64,7 @@ class SlotRows {
     Index width_;
     Index capacity_;
     bool keeps_;
+    bool given_;  // by the columns themselves
     Index used_ = 0;
     std::size_t clock_ = 0;
     std::vector<int> slot_of_;           // by example; -1 when it is not here

@@ -39,7 +39,8 @@ class OneLevel {
           all_(unsigned_index(problem.size())),
           rows_(problem.source(), problem.rows(), options.cache_bytes, tally.cache, memory.of<T>()),
           descent_(options.solver == SolverKind::most_violating_pair),
-          may_polish_(options.solver == SolverKind::two_level) {
+          may_polish_(options.solver == SolverKind::two_level),
+          least_stretch_(problem.source().cost() > 0.0 ? 200 : 60) {
         std::iota(all_.begin(), all_.end(), Index{0});
         reload();
         if (tally.trace.on()) descent_.observe([this] { record(); });
@@ -101,10 +102,10 @@ class OneLevel {
         for (Index e = 0; e < problem_.size(); ++e) {
             n_free += descent_.amount(e) > 0.0 && descent_.amount(e) < problem_.cap(e) ? 1 : 0;
         }
-        if (!may_polish_ || n_free > polish_most_free) return std::max<Index>(least_stretch, problem_.size());
+        if (!may_polish_ || n_free > polish_most_free) return std::max<Index>(least_stretch_, problem_.size());
         const double cost =
             polish_cost(static_cast<double>(n_free), static_cast<double>(problem_.size()), problem_.source().cost());
-        return std::max<Index>(0, std::max(least_stretch, static_cast<Index>(cost)) - since_polish_);
+        return std::max<Index>(0, std::max(least_stretch_, static_cast<Index>(cost)) - since_polish_);
     }
 
     bool solve_free() {
@@ -124,8 +125,6 @@ class OneLevel {
         return true;
     }
 
-    static constexpr Index least_stretch = 200;
-
     const BinaryProblem& problem_;
     BinaryState& state_;
     Monitor& monitor_;
@@ -134,6 +133,7 @@ class OneLevel {
     SlotRows<T> rows_;
     BinaryDescent<T> descent_;
     bool may_polish_;
+    Index least_stretch_;  // pairs before the free variables are solved for: fewer (vehicle: a fifth) from memory
     Index counted_ = 0, since_polish_ = 0;
     Index steps_told_ = 0;    // to the tally, of those since the last reload ...
     double gain_told_ = 0.0;  // ... and what they gained
@@ -148,8 +148,9 @@ class BinarySolve {
     BinaryReport run() {
         const double begin = monitor_.seconds();
         if (options_.trace) trace(begin);
-        make_feasible(problem_, state_);
-        state_.scores_current = false;  // whatever an earlier solve has said
+        const bool changed = make_feasible(problem_, state_);
+        // Only a caller who says so has scores of these amounts, whatever an earlier solve has said.
+        state_.scores_current = std::exchange(state_.scores_given, false) && !changed;
         const StopReason reason = start() ? iterate() : monitor_.reason();
         if (reason == StopReason::max_iter) look_at_all();
         BinaryReport report = describe(reason);
@@ -180,10 +181,16 @@ class BinarySolve {
 
     bool start() {
         const bool zero = std::all_of(state_.amounts.begin(), state_.amounts.end(), [](double a) { return a == 0.0; });
+        if (state_.scores_current) return summarize_all();
         if (!zero) return look_at_all();
         for (Index e = 0; e < problem_.size(); ++e) state_.scores[unsigned_index(e)] = -problem_.sign(e);
+        return summarize_all();
+    }
+
+    bool summarize_all() {
         state_.scores_current = true;
         summary_ = summarize(problem_, state_);
+        tally_.violation = summary_.violation;
         tally_.dual = summary_.dual;
         return true;
     }
@@ -193,7 +200,8 @@ class BinarySolve {
         const bool coarse = options_.precision == Precision::float64 ||
                             (options_.precision == Precision::automatic &&
                              (options_.tol < float32_tol || float32_too_coarse(problem_, state_, options_.tol)));
-        if (!coarse) reached = by_method<float>();
+        if (summary_.violation <= options_.tol) reached = Reached::yes;  // of a start, by its exact scores
+        if (reached != Reached::yes && !coarse) reached = by_method<float>();
         if (reached == Reached::imprecise) {
             float64_rows_ = true;
             reached = by_method<double>();
@@ -292,6 +300,7 @@ class BinarySolve {
     // The scores anew in float64, where they can matter: see may_matter.
     bool look() {
         const PhaseTimer timer(tally_.phases.check);
+        if (problem_.source().cost() == 0.0) return look_at_all();  // in the order in which they lie
         std::vector<Index> examples;
         const BinaryInterval interval = interval_of(problem_, state_);
         const double margin = 10.0 * options_.tol + 1e-6 * coefficient_mass(state_) * largest_diagonal();
@@ -324,10 +333,7 @@ class BinarySolve {
 
     bool look_at(std::span<const Index> examples) {
         if (!refresh_scores(problem_, state_, examples, team_, monitor_)) return false;
-        state_.scores_current = true;
-        summary_ = summarize(problem_, state_);
-        tally_.violation = summary_.violation;
-        tally_.dual = summary_.dual;
+        summarize_all();
         tally_.record([this] { return census_of(problem_, state_); });
         return true;
     }

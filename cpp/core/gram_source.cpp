@@ -24,7 +24,12 @@ class GramColumns final : public KernelColumns<T> {
         : KernelColumns<T>(static_cast<Index>(columns.size())),
           matrix_(matrix),
           offset_(offset),
-          columns_(columns.begin(), columns.end()) {}
+          columns_(columns.begin(), columns.end()) {
+        for (const Index column : columns_) {
+            if (runs_.empty() || column != runs_.back().first + runs_.back().count) runs_.push_back({column, 0});
+            ++runs_.back().count;
+        }
+    }
 
     std::unique_ptr<KernelRows> prepare(std::span<const Index> rows) const override {
         return std::make_unique<GramRows>(rows);
@@ -46,10 +51,30 @@ class GramColumns final : public KernelColumns<T> {
         }
     }
 
+    // Row by row, as the matrix lies, and neighbouring columns together.
+    void fill(std::span<const Index> rows, T* out, Index ld) const override {
+        if (layout == Layout::by_column || matrix_.is_float32()) return KernelColumns<T>::fill(rows, out, ld);
+        for (const Index row : rows) {
+            const double* from = matrix_.row_f64(row);
+            T* to = out;
+            for (const Run& run : runs_) {
+                for (Index j = 0; j < run.count; ++j) to[j] = static_cast<T>(from[run.first + j] + offset_);
+                to += run.count;
+            }
+            std::fill(to, out + this->n_panels() * panel_width, T(0));
+            out += ld;
+        }
+    }
+
   private:
+    struct Run {
+        Index first, count;
+    };
+
     DenseView matrix_;
     double offset_;
     std::vector<Index> columns_;
+    std::vector<Run> runs_;  // of neighbouring columns
 };
 
 }  // namespace

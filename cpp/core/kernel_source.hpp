@@ -56,10 +56,12 @@ class KernelColumns {
     // unless they are kept somewhere already.
     virtual void panel_rows(const KernelRows& rows, Index first_row, Index n_rows, Index panel, T* scratch,
                             const T** values) const;
+    // The values of a row with all columns where they lie in memory, rounded up to whole panels; else null.
+    virtual const T* kept_row(Index) const { return nullptr; }
     // Rows that are points of other data of the source's kind; null where that is not supported.
     virtual std::unique_ptr<KernelRows> prepare_points(const DataView&) const { return nullptr; }
     // All panels, next to each other.
-    void fill(std::span<const Index> rows, T* out, Index ld) const;
+    virtual void fill(std::span<const Index> rows, T* out, Index ld) const;
 
   protected:
     explicit KernelColumns(Index size) : size_(size) {}

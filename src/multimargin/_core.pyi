@@ -51,6 +51,13 @@ class Store:
         points: NDArray[np.float32] | NDArray[np.float64] | SparseData,
         n_threads: int,
     ) -> NDArray[np.float64]: ...
+    def scores_within(
+        self,
+        rows: NDArray[np.int64],
+        beta: NDArray[np.float64],
+        columns: NDArray[np.int64],
+        n_threads: int,
+    ) -> NDArray[np.float64]: ...
 
 class CachedRows:
     capacity: int
@@ -196,8 +203,17 @@ class BinaryResult:
     amounts: NDArray[np.float64]
     report: BinaryReport
 
+class PathResult:
+    amounts: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    iterations: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    violation: NDArray[np.float64]
+    n_support: NDArray[np.int64]
+    converged: NDArray[np.int64]
+
 class BatchResult:
-    results: list[BinaryResult]
+    results: list[Any]
     stop_reason: StopReason
     error: BaseException | None
 
@@ -207,6 +223,14 @@ def solve_binary(
     loss: Loss,
     options: Options,
     watch: Callable[[Progress, Callable[[], list[NDArray[np.float64] | None]]], bool] | None,
+) -> BatchResult: ...
+def solve_binary_paths(
+    store: Store,
+    statements: list[BinaryStatement],
+    Cs: NDArray[np.float64],
+    loss: Loss,
+    options: Options,
+    watch: Callable[[Progress, Callable[[], int]], bool] | None,
 ) -> BatchResult: ...
 
 class PairPredictor:

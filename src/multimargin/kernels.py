@@ -171,6 +171,11 @@ class KernelStore:
         blocks = [self.core.scores(chosen, weights, block, n_threads) for block in self.points(points)]
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
+    def scores_within(self, rows: IntArray, beta: FloatArray, columns: IntArray, n_threads: int) -> FloatArray:
+        """Return sum_s beta_cs k(x_rows[s], x_columns), shape (n_scores, n_columns), in float64."""
+        chosen, others = (np.ascontiguousarray(each, dtype=np.int64) for each in (rows, columns))
+        return self.core.scores_within(chosen, np.ascontiguousarray(beta), others, n_threads)
+
     def points(self, X: DataMatrix) -> Iterator[DataArray | _core.SparseData]:
         """Yield X as the core takes it beside this store's data: whole, or converted by blocks of rows."""
         if is_sparse(X) == self.sparse:

@@ -1,0 +1,31 @@
+// Binary problems along C: each solved for one C after the other, from the solution before, on one kernel matrix.
+#pragma once
+
+#include <atomic>
+#include <deque>
+
+#include "binary_solve.hpp"
+
+namespace multimargin {
+
+struct PathPoint {
+    std::vector<double> amounts;
+    BinaryReport report;
+};
+
+struct BinaryPath {
+    std::vector<Index> rows;  // of the source; the first n_positive have y = +1
+    Index n_positive;
+    std::vector<double> weights;    // C_i = C times this
+    std::vector<PathPoint> points;  // one for each C; fewer after a stop
+    std::atomic<Index> n_done{0};   // points that may be read from another thread
+};
+
+// Solves every problem for every C, ascending, each to options.tol with a float64 look (see binary_solve.hpp).
+// The problems are taken in the order given, side by side where they are small; what they leave does not depend on the
+// number of threads. A kernel matrix that fits its thread's share of options.cache_bytes is computed once for all C.
+// A stop leaves the points that were finished. options.max_iter holds for each point, options.max_time for all.
+StopReason solve_paths(const KernelSource& source, std::deque<BinaryPath>& paths, std::span<const double> Cs, Loss loss,
+                       const Options& options, Watcher* watcher);
+
+}  // namespace multimargin

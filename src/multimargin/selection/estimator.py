@@ -1,0 +1,362 @@
+"""SVCCV: C and gamma by cross-validation over shared kernels, each machine started from the one before."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from multimargin import _validation as check
+from multimargin.estimators import DATA, SVC, old_state_unless_done
+from multimargin.fitting import check_control
+from multimargin.given_kernels import refuse_sparse_gram
+from multimargin.machines import FloatArray, Machine
+from multimargin.seeding import check_costs
+from multimargin.selection.choosing import best_cell, read_gammas, read_scorers
+from multimargin.selection.results import SelectionResults
+from multimargin.selection.shared_kernels import WITH_GAMMA
+from multimargin.selection.units import SelectionProblem, UnitResult, evaluate_gamma
+from multimargin.selection.watching import SearchWatch, search_line
+from multimargin.solver import Progress
+from multimargin.training_set import TrainingSet
+
+DEFAULT_CS: FloatArray = np.exp2(np.arange(-2.0, 13.0, 2.0))
+DEFAULT_GAMMAS: FloatArray = np.exp2(np.arange(-10.0, 5.0, 2.0))
+# Parameters of the search; all others are SVC's.
+OWN = ("Cs", "gammas", "cv", "search", "scoring", "refit", "n_jobs", "resume", "per_pair")
+
+
+class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """SVC with C and gamma chosen by cross-validation, at a small multiple of the cost of one fit.
+
+    What GridSearchCV over ``SVC`` does, and with the same scores: every cell is trained to ``tol``, confirmed in
+    float64. But distances are computed once, the kernel matrix of a gamma serves all C, folds and pairs of classes, and
+    each machine starts from the one at the C before. Where the matrices do not fit ``cache_size`` rows are computed on
+    demand.
+
+    Parameters
+    ----------
+    Cs : array-like of float, default=None
+        None means 2^-2, 2^0, ..., 2^12.
+    gammas : array-like of float, default=None
+        None means 2^-10, 2^-8, ..., 2^4; kernels without gamma take none.
+    cv : int, splitter or iterable, default=5
+        As in scikit-learn. Every training part must have all classes.
+    multi_class : str or Machine, default="ovo"
+    search : str, default="grid"
+        "grid": all cells. Others: see ``multimargin.selection.strategies``.
+    scoring : str, callable, list, tuple, dict or None, default=None
+        As in GridSearchCV; None means accuracy. Callables get a classifier that knows ``predict``,
+        ``decision_function`` and ``classes_`` for the rows held out.
+    refit : bool, str or callable, default=True
+        As in GridSearchCV: whether to train on all rows with the best cell; with several metrics the name of the one
+        that decides; or a function of ``cv_results_`` that returns an index.
+    n_jobs : int or None, default=None
+        None: the threads of this process share each gamma. Else units of a gamma and a fold go through joblib.
+    kernel, degree, coef0, loss, bias, class_weight, tol, cache_size, max_iter, decision_function_shape, break_ties
+        As in SVC; "balanced" weights are those of the rows that a fold trains on.
+    max_time : float or None, default=None
+        Seconds after which the search ends with the cells that it has; the refit of the best one follows.
+    verbose : bool or int, default=False
+        Show a line of progress on stderr, with the time left.
+    on_progress : callable or None, default=None
+        Called about every 50 ms with a ``Progress``; returning True ends the search.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        On Ctrl-C the results of the finished cells are set; then KeyboardInterrupt goes on ("raise"), or the best of
+        them is trained on all rows and a warning says so ("keep").
+    resume : path or None, default=None
+        A directory for the results of units, from which a search goes on.
+    per_pair : bool, default=False
+        Whether each pair of classes has its own cell; for "ovo".
+    random_state : int, RandomState or None, default=None
+        For searches that draw.
+
+    Attributes
+    ----------
+    cv_results_ : dict
+        GridSearchCV's, with C and gamma as parameters; beyond it ``stopped`` and ``mean_n_support``.
+    Cs_, gammas_ : ndarray
+        Ascending.
+    scores_ : dict of metric to ndarray of shape (n_gammas, n_Cs, n_folds)
+        nan where a cell was stopped.
+    stopped_ : ndarray of bool of shape (n_gammas, n_Cs)
+    best_params_, best_score_, best_index_, n_splits_, scorer_, multimetric_
+        As in GridSearchCV.
+    best_estimator_ : SVC
+        Trained on all rows, with ``refit``.
+    certificate_, n_iter_
+        Those of ``best_estimator_``.
+    refit_time_, search_seconds_ : float
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from multimargin import SVCCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = SVCCV(Cs=[1, 10, 100], gammas=[0.01, 0.1]).fit(X, y)
+    >>> search.best_params_
+    {'C': 10.0, 'gamma': 0.1}
+    >>> search.certificate_.stop_reason
+    'converged'
+    """
+
+    def __init__(  # noqa: PLR0913 - the parameters of an estimator
+        self,
+        *,
+        Cs: Any = None,
+        gammas: Any = None,
+        cv: Any = 5,
+        multi_class: str | Machine = "ovo",
+        search: str = "grid",
+        scoring: Any = None,
+        refit: Any = True,
+        n_jobs: int | None = None,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        degree: int = 3,
+        coef0: float = 0.0,
+        loss: str = "hinge",
+        bias: str = "auto",
+        class_weight: Any = None,
+        tol: float = 1e-3,
+        cache_size: float | str = "auto",
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        max_time: float | None = None,
+        verbose: bool | int = False,
+        on_progress: Callable[[Progress], bool | None] | None = None,
+        on_interrupt: str = "raise",
+        resume: Any = None,
+        per_pair: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.Cs = Cs
+        self.gammas = gammas
+        self.cv = cv
+        self.multi_class = multi_class
+        self.search = search
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.loss = loss
+        self.bias = bias
+        self.class_weight = class_weight
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.max_time = max_time
+        self.verbose = verbose
+        self.on_progress = on_progress
+        self.on_interrupt = on_interrupt
+        self.resume = resume
+        self.per_pair = per_pair
+        self.random_state = random_state
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Choose C and gamma, and train with them on all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors on C, and on the scores of the rows held out where the scorer takes weights.
+        groups : array-like of shape (n_samples,), default=None
+            For the splitter.
+
+        Returns
+        -------
+        self : SVCCV
+        """
+        with old_state_unless_done(self):
+            scorers, multimetric = read_scorers(self.scoring, self.refit)
+            Cs, gammas = self._read_grid()
+            problem, labels = self._problem(X, y, sample_weight, groups, scorers)
+            began = time.perf_counter()
+            results, error, reason = self._search(problem, Cs, gammas)
+            attributes = self._attributes(problem, results, multimetric=multimetric)
+            attributes["search_seconds_"] = time.perf_counter() - began
+            if error is None or self.on_interrupt == "keep":
+                attributes |= self._refit(problem, labels, attributes.get("best_params_"))
+        for name in ("best_params_", "best_score_", "best_index_", "best_estimator_", "refit_time_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        for name in ("certificate_", "n_iter_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(attributes)
+        if error is not None and self.on_interrupt == "raise":
+            raise error
+        if reason:
+            warnings.warn(
+                f"The search ended early ({reason}) with {int((~results.stopped).sum())} of {results.stopped.size} "
+                "cells; raise max_time, or set resume to a directory to go on from there.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _read_grid(self) -> tuple[FloatArray, FloatArray]:
+        """Check the parameters that need no data."""
+        check_control(self._svc_params(1.0, 1.0))
+        check.check_flag("per_pair", self.per_pair)
+        if not isinstance(self.search, str):
+            raise TypeError(f"search={self.search!r} is not a string; choose 'grid' or another search by its name.")
+        Cs = check_costs(DEFAULT_CS if self.Cs is None else self.Cs)
+        with_gamma = isinstance(self.kernel, str) and self.kernel in WITH_GAMMA
+        return Cs, read_gammas(self.gammas, DEFAULT_GAMMAS, self.kernel, with_gamma=with_gamma)
+
+    def _svc_params(self, C: float, gamma: float) -> dict[str, Any]:
+        """Return the parameters of a single SVC."""
+        own = {name: value for name, value in self.get_params(deep=False).items() if name not in OWN}
+        params: dict[str, Any] = SVC().get_params(deep=False) | own | {"C": C, "gamma": gamma}
+        return params
+
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, scorers: dict[str, Any]
+    ) -> tuple[SelectionProblem, np.ndarray]:
+        """Check the data and split them."""
+        if self._precomputed:
+            refuse_sparse_gram(X)
+        checked_X, labels = validate_data(self, X, y, **DATA)
+        check_classification_targets(labels)
+        whole = TrainingSet.from_arrays(
+            checked_X, labels, C=1.0, class_weight=self.class_weight, sample_weight=sample_weight
+        )
+        weight = None if sample_weight is None else np.zeros(len(labels))
+        if weight is not None:
+            weight[whole.rows] = whole.weight
+        splits = check_cv(self.cv, labels, classifier=True).split(checked_X, labels, groups)
+        folds = tuple((np.asarray(train), np.asarray(test)) for train, test in splits)
+        params = self._svc_params(1.0, 1.0) | {"verbose": False, "max_time": None, "on_progress": None}
+        params = {name: value for name, value in params.items() if name not in ("C", "gamma")}
+        codes = np.searchsorted(whole.classes, labels)
+        return SelectionProblem(checked_X, codes, whole.classes, weight, params, folds, scorers), labels
+
+    def _search(
+        self, problem: SelectionProblem, Cs: FloatArray, gammas: FloatArray
+    ) -> tuple[SelectionResults, BaseException | None, str]:
+        """Return the results, the Ctrl-C that ended the search, and why it did not go to its end, if it did not."""
+        if self.search != "grid" or self.n_jobs is not None or self.resume is not None or self.per_pair:
+            return self._search_elsewhere(problem, Cs, gammas)
+        problem.workplace.check_folds()  # before the long work
+        units: list[UnitResult] = []
+        error: BaseException | None = None
+        reason = ""
+        with search_line(int(self.verbose), f"{self.multi_class} grid") as show:
+            watch = SearchWatch(len(gammas), self.max_time, self.on_progress, show)
+            watched = bool(self.verbose) or self.max_time is not None or self.on_progress is not None
+            for gamma in gammas.tolist():
+                try:
+                    folds = range(len(problem.folds))
+                    units += evaluate_gamma(problem, gamma, folds, Cs, stop=watch.stop if watched else None)
+                except KeyboardInterrupt as interrupt:
+                    units += getattr(interrupt, "units", [])
+                    error, reason = interrupt, "interrupted"
+                    break
+                if not watch.part_done():
+                    break
+        results = SelectionResults.of_grid(Cs, gammas, len(problem.folds), problem.scorers, units)
+        return results, error, reason or watch.reason
+
+    def _search_elsewhere(
+        self, problem: SelectionProblem, Cs: FloatArray, gammas: FloatArray
+    ) -> tuple[SelectionResults, BaseException | None, str]:
+        """Other searches than the grid in this process."""
+        name = "multimargin.selection.searching"
+        if find_spec(name) is None:
+            raise ValueError(
+                f"search={self.search!r} with n_jobs={self.n_jobs!r}, resume={self.resume!r} and "
+                f"per_pair={self.per_pair!r} is not available; use search='grid' and leave out the others."
+            )
+        found: tuple[SelectionResults, BaseException | None, str] = import_module(name).run(self, problem, Cs, gammas)
+        return found
+
+    def _attributes(self, problem: SelectionProblem, results: SelectionResults, *, multimetric: bool) -> dict[str, Any]:
+        cv_results = results.to_cv_results()
+        attributes: dict[str, Any] = {
+            "cv_results_": cv_results,
+            "Cs_": results.Cs,
+            "gammas_": results.gammas,
+            "scores_": results.scores,
+            "stopped_": results.stopped,
+            "n_splits_": len(problem.folds),
+            "classes_": problem.classes,
+            "multimetric_": multimetric,
+            "scorer_": problem.scorers if multimetric else problem.scorers["score"],
+        }
+        return attributes | best_cell(cv_results, self.refit, problem.scorers, multimetric=multimetric)
+
+    def _refit(self, problem: SelectionProblem, labels: np.ndarray, chosen: dict[str, float] | None) -> dict[str, Any]:
+        """Train on all rows with the chosen cell."""
+        if chosen is None or (isinstance(self.refit, bool | np.bool_) and not self.refit):
+            return {}
+        params = self._svc_params(**chosen) | {"verbose": False, "max_time": None, "on_progress": None}
+        began = time.perf_counter()
+        model = SVC(**params).fit(problem.X, labels, sample_weight=problem.sample_weight)
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_
+        seconds = time.perf_counter() - began
+        told = {"best_estimator_": model, "refit_time_": seconds}
+        return told | {name: getattr(model, name) for name in ("certificate_", "n_iter_")}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse, tags.input_tags.pairwise = not self._precomputed, self._precomputed
+        return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _refits(self) -> bool:
+        """Whether there is a model; else says why not."""
+        if isinstance(self.refit, bool | np.bool_) and not self.refit:
+            raise AttributeError(
+                f"This {type(self).__name__} has refit=False and no model; fit it with refit=True, or train "
+                "SVC(**search.best_params_)."
+            )
+        return True
+
+    @available_if(_refits)  # type: ignore[untyped-decorator]
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the class of each row of X by ``best_estimator_``, shape (n_samples,)."""
+        check_is_fitted(self, "best_estimator_")
+        predicted: np.ndarray = self.best_estimator_.predict(X)
+        return predicted
+
+    @available_if(_refits)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Return the scores of ``best_estimator_``, as ``SVC.decision_function``."""
+        check_is_fitted(self, "best_estimator_")
+        decision: np.ndarray = self.best_estimator_.decision_function(X)
+        return decision
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the score of ``best_estimator_`` by the metric that chose it."""
+        check_is_fitted(self, "best_estimator_")
+        scorer = self.scorer_[self.refit] if self.multimetric_ and isinstance(self.refit, str) else self.scorer_
+        told = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if scorer is None or isinstance(scorer, dict):
+            return float(self.best_estimator_.score(X, y, **told))
+        return float(scorer(self.best_estimator_, X, y, **told))
