@@ -17,7 +17,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from multimargin import MACHINES, SVC, MachineComparison, compare_machines
+from multimargin import MACHINES, SVC, SVCCV, MachineComparison, compare_machines
 from multimargin.selection import compare
 from multimargin.selection.comparison import MachineRow, recommend, within_one_error
 
@@ -66,6 +66,14 @@ def test_rows_are_those_of_separate_searches(comparison: MachineComparison) -> N
         assert row.converged
         model = comparison.searches[row.machine].best_estimator_
         np.testing.assert_array_equal(model.predict(X), peer.predict(X))
+
+
+def test_searches_are_those_of_svccv(comparison: MachineComparison) -> None:
+    for name, search in comparison.searches.items():
+        assert isinstance(search, SVCCV)
+        assert search.get_params()["multi_class"] == name
+        assert comparison.row(name).fit_seconds == search.refit_time_
+        assert search.predict(X).shape == Y.shape
 
 
 def test_folds_are_the_same_for_all_and_follow_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as PEER
 
-from multimargin import SVC
+from multimargin import SVC, SVCCV
 from multimargin.selection.grid import read_grid
 from multimargin.selection.html_report import in_words, write_report
 
@@ -237,6 +237,21 @@ def test_cells_that_were_stopped_are_counted(search: GridSearchCV, tmp_path: Pat
     assert "2 cells with a cross were stopped early" in page.text
     table = next(each for each in page.tables if each[0][0] == "C")
     assert len(table) == 1 + 2  # they are not among the best
+
+
+def test_the_report_of_svccv(tmp_path: Path) -> None:
+    own = SVCCV(Cs=CELLS["C"], gammas=CELLS["gamma"], cv=3, multi_class="cs", tol=1e-4).fit(X, Y)
+    page = written(own, tmp_path / "report.html", X, Y)
+    predicted = cross_val_predict(own.best_estimator_, X, Y, cv=3)
+    np.testing.assert_array_equal(page.confusions(), confusion_matrix(Y, predicted))
+    for sentence in in_words(own.certificate_):
+        assert sentence in page.text
+    chosen = own.best_params_
+    assert f"model = SVC(C={chosen['C']!r}, gamma={chosen['gamma']!r}, multi_class='cs', tol=0.0001)" in page.text
+    assert ["multi_class", "'cs'"] in [line for table in page.tables for line in table]
+    linear = SVCCV(Cs=CELLS["C"], cv=3, kernel="linear").fit(X, Y)
+    text = written(linear, tmp_path / "report.html").text
+    assert f"C={linear.best_params_['C']:g}: mean accuracy {linear.best_score_:.4f} over 3 folds" in text
 
 
 def test_without_a_model(tmp_path: Path) -> None:

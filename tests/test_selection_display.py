@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from multimargin import SVC, LinearSVCCV, MachineComparison, MachinesDisplay, SelectionDisplay
+from multimargin import SVC, SVCCV, LinearSVCCV, MachineComparison, MachinesDisplay, SelectionDisplay
 from multimargin.selection.comparison import MachineRow
 from multimargin.selection.grid import read_grid
 
@@ -80,6 +80,17 @@ def test_a_grid_search_is_read_cell_by_cell(grid_search: GridSearchCV) -> None:
     best = grid_search.best_params_
     assert (grid.metric, grid.chosen_cost, grid.chosen_gamma) == ("f1_macro", best["C"], best["gamma"])
     assert not grid.stopped.any()
+
+
+def test_svccv_is_read_as_its_results_are() -> None:
+    search = SVCCV(Cs=[4.0, 0.25, 1.0], gammas=GAMMAS, cv=3, multi_class="ww").fit(*load_iris(return_X_y=True))
+    own = read_grid(search)
+    listed = read_grid(SimpleNamespace(cv_results_=search.cv_results_, best_params_=search.best_params_, scoring=None))
+    for name in ("Cs", "gammas", "scores", "stopped", "best", "metric"):
+        np.testing.assert_array_equal(getattr(own, name), getattr(listed, name))
+    assert own.mean[own.best] == pytest.approx(search.best_score_)
+    assert own.metric == "accuracy"
+    np.testing.assert_array_equal(SelectionDisplay.from_estimator(search).mesh_.get_array().reshape(2, 3), own.mean)
 
 
 def test_a_pipeline_and_several_scores() -> None:

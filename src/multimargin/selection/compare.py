@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from rich.console import Console
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, check_cv
+from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 
 from multimargin import _validation as check
-from multimargin.estimators import SVC
 from multimargin.machines import Machine
 from multimargin.schemes import find_scheme
 from multimargin.selection.comparison import MachineComparison, MachineRow, recommend
+from multimargin.selection.estimator import SVCCV
 from multimargin.selection.grid import read_grid
 
 DEFAULT_MACHINES = ("ovo", "ova", "ww", "cs", "llw")
@@ -173,19 +173,9 @@ class _Comparing:
         )
         return row, search
 
-    def _select(self, machine: str | Machine, max_time: float | None) -> Any:
-        Cs, gammas = self.settings["Cs"], self.settings["gammas"]
-        cells = {
-            "C": 2.0 ** np.arange(-2, 13, 2) if Cs is None else np.asarray(Cs, dtype=np.float64),
-            "gamma": 2.0 ** np.arange(-10, 5, 2) if gammas is None else np.asarray(gammas, dtype=np.float64),
-        }
-        others = {name: self.settings[name] for name in ("scoring", "n_jobs")}
-        share = None if max_time is None else max_time / (cells["C"].size * cells["gamma"].size * len(self.folds) + 1)
-        search = GridSearchCV(SVC(multi_class=machine, max_time=share), cells, cv=self.folds, **others)
-        return search.fit(self.X, self.y, **self._weights())
-
-    def _weights(self) -> dict[str, Any]:
-        return {} if self.sample_weight is None else {"sample_weight": self.sample_weight}
+    def _select(self, machine: str | Machine, max_time: float | None) -> SVCCV:
+        search = SVCCV(multi_class=machine, cv=self.folds, max_time=max_time, **self.settings)
+        return search.fit(self.X, self.y, sample_weight=self.sample_weight)
 
     def _table(self, rows: list[MachineRow], searches: dict[str, Any]) -> MachineComparison:
         scoring = self.settings["scoring"]
