@@ -12,8 +12,8 @@ from multimargin.path import SVMPath, svm_path
 from multimargin.path_display import PathDisplay
 from multimargin.selection.compare import compare_machines
 from multimargin.selection.comparison import MachineComparison
-from multimargin.selection.selection_display import MachinesDisplay, SelectionDisplay
 from multimargin.selection.estimator import SVCCV
+from multimargin.selection.selection_display import MachinesDisplay, SelectionDisplay
 from multimargin.solver import Progress
 from multimargin.trace import Trace
 from multimargin.verification import verify
