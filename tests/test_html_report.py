@@ -210,6 +210,7 @@ def test_the_code_makes_the_same_model(search: GridSearchCV, tmp_path: Path) -> 
         exec(code, namespace)
         assert repr(namespace["model"].get_params()) == repr(own.best_estimator_.get_params())
         assert "._" not in code
+        assert ("from multimargin import SVC\n" in code) == (own is not peer)
 
 
 def test_certificates_in_words(search: GridSearchCV, tmp_path: Path) -> None:
