@@ -18,6 +18,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit, StratifiedKFold, cross_val_predict
+from sklearn.multiclass import OneVsOneClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as PEER
@@ -198,15 +199,18 @@ def test_the_choice_and_the_best_cells(search: GridSearchCV, tmp_path: Path) -> 
 
 
 def test_the_code_makes_the_same_model(search: GridSearchCV, tmp_path: Path) -> None:
-    for own in (search, GridSearchCV(PEER(class_weight="balanced"), CELLS, cv=2).fit(X, Y)):
+    nested = {f"estimator__{name}": values for name, values in CELLS.items()}
+    peer = GridSearchCV(PEER(class_weight="balanced"), CELLS, cv=2).fit(X, Y)
+    pairs = GridSearchCV(OneVsOneClassifier(SVC(multi_class="ww")), nested, cv=2).fit(X, Y)
+    piped = GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1.0, 2.0]}, cv=2).fit(X, Y)
+    for own in (search, peer, pairs, piped):
         write_report(own, tmp_path / "report.html")
         code = unescape((tmp_path / "report.html").read_text().split("<code>")[1].split("</code>")[0])
         namespace: dict[str, Any] = {"search": own, "X": X, "y": Y, "X_new": X}
         exec(code, namespace)
         assert repr(namespace["model"].get_params()) == repr(own.best_estimator_.get_params())
-    piped = make_pipeline(StandardScaler(), SVC())
-    page = written(GridSearchCV(piped, {"svc__C": [1.0, 2.0]}, cv=2).fit(X, Y), tmp_path / "report.html", X, Y)
-    assert "from sklearn.pipeline import Pipeline" in page.text
+        assert "._" not in code
+        assert ("from multimargin import SVC\n" in code) == (own is not peer)
 
 
 def test_certificates_in_words(search: GridSearchCV, tmp_path: Path) -> None:
@@ -237,6 +241,15 @@ def test_cells_that_were_stopped_are_counted(search: GridSearchCV, tmp_path: Pat
     assert "2 cells with a cross were stopped early" in page.text
     table = next(each for each in page.tables if each[0][0] == "C")
     assert len(table) == 1 + 2  # they are not among the best
+
+
+def test_pairs_with_cells_of_their_own(search: GridSearchCV, tmp_path: Path) -> None:
+    pair = {"first": "<a>", "second": "b", "C": 0.25, "gamma": 0.5, "score": 0.96875}
+    known = {name: getattr(search, name) for name in ("cv_results_", "best_params_", "get_params", "scoring", "refit")}
+    chosen = SimpleNamespace(rows=lambda: [pair])
+    page = written(SimpleNamespace(**known, pair_selection_=chosen), tmp_path / "report.html")
+    table = next(each for each in page.tables if each[0] == ["class", "against", "C", "gamma", "mean accuracy"])
+    assert table[1:] == [["<a>", "b", "0.25", "0.5", "0.9688"]]
 
 
 def test_the_report_of_svccv(tmp_path: Path) -> None:

@@ -149,6 +149,25 @@ def test_very_low_scores_do_not_hide_the_differences_of_good_ones() -> None:
     assert whole.mesh_.colorbar.extend == "neither"
 
 
+@pytest.mark.parametrize(
+    ("Cs", "ticks", "labels"),
+    [
+        (np.logspace(-2, 2, 5), np.logspace(-2, 2, 5), ["0.01", "0.1", "1", "10", "100"]),
+        (2.0 ** np.arange(-2, 20), 2.0 ** np.arange(-2, 20, 3), None),
+        (2.0 ** np.array([-2, 0, 2, 2.5, 3, 3.5, 4]), 2.0 ** np.array([-2, 0, 2, 3, 4]), None),
+        (np.array([1.0, 3.0, 3.01, 10.0]), [1.0, 3.0, 10.0], ["1", "3", "10"]),
+    ],
+)
+def test_ticks_are_at_values_and_apart(Cs: Any, ticks: Any, labels: Any) -> None:
+    scores = np.random.default_rng(0).uniform(size=(2, len(Cs), 2))
+    stopped = np.zeros((2, len(Cs)), dtype=bool)
+    search = searched(Cs_=Cs, scores_={"score": scores}, stopped_=stopped, best_params_=None)
+    ax = SelectionDisplay.from_estimator(search).ax_
+    np.testing.assert_array_equal(ax.get_xticks(), ticks)
+    expected = [f"$2^{{{np.log2(tick):.0f}}}$" for tick in ticks] if labels is None else labels
+    assert [text.get_text() for text in ax.get_xticklabels()] == expected
+
+
 def test_curves() -> None:
     search = searched()
     display = SelectionDisplay.from_estimator(search, kind="curves", linewidth=3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import platform
+import sys
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
@@ -68,7 +69,7 @@ def write_report(
     if X is not None and model is not None:
         confusion = confuse(search, X, y, sample_weight=sample_weight, groups=groups)
     sections = [
-        _section("The choice", _choice(grid)),
+        _section("The choice", _choice(grid) + _pairs(search, grid)),
         _section("Scores over C and gamma", _figure(pictures[0], _map_caption(grid))),
         _section("Scores against C", _figure(pictures[1], "Mean over the folds; bands are one standard deviation.")),
         _section("The best cells", _best_cells(grid)),
@@ -148,6 +149,19 @@ def _choice(grid: SelectionGrid) -> str:
     for side in grid.edges():
         text += _paragraph(f"{side}: a wider grid may hold a better cell.", "warning")
     return text
+
+
+def _pairs(search: Any, grid: SelectionGrid) -> str:
+    """What each pair of classes has for itself, where the search was asked for that."""
+    chosen = getattr(search, "pair_selection_", None)
+    if chosen is None:
+        return ""
+    rows = [
+        (each["first"], each["second"], f"{each['C']:.6g}", f"{each['gamma']:.6g}", f"{each['score']:.4f}")
+        for each in chosen.rows()
+    ]
+    note = "The scores above are means over pairs of classes. In the model each pair has its own C and gamma:"
+    return _paragraph(note) + _table(("class", "against", "C", "gamma", f"mean {grid.metric}"), rows)
 
 
 def _map_caption(grid: SelectionGrid) -> str:
@@ -242,14 +256,25 @@ def in_words(proof: Certificate) -> list[str]:
 def _usage(model: Any) -> str:
     if model is None:
         return _paragraph("The search has no model of its own (refit=False).", "note")
-    family = "multimargin" if type(model).__module__.split(".")[0] == "multimargin" else type(model).__module__
+    parts = [model, *model.get_params().values()]
+    imports = {
+        f"from {_home(type(part))} import {type(part).__name__}" for part in parts if hasattr(part, "get_params")
+    }
     code = (
         "# in the session of the search\nsearch.predict(X_new)\n\n"
-        "# the same model anew\n"
-        f"from {family} import {type(model).__name__}\n\nmodel = {_constructor(model)}\n"
+        "# the same model anew\n" + "\n".join(sorted(imports)) + f"\n\nmodel = {_constructor(model)}\n"
         "model.fit(X, y)\nmodel.predict(X_new)"
     )
     return f"<pre><code>{escape(code)}</code></pre>"
+
+
+def _home(cls: type) -> str:
+    """Return the public module that has the class."""
+    package, *rest = cls.__module__.split(".")
+    if getattr(sys.modules.get(package), cls.__name__, None) is cls:
+        return package
+    hidden = [number for number, name in enumerate(rest) if name.startswith("_")]
+    return ".".join([package, *rest[: hidden[0] if hidden else None]])
 
 
 def _constructor(model: Any) -> str:
@@ -260,7 +285,9 @@ def _constructor(model: Any) -> str:
         return repr(model)
     own = model.get_params(deep=False)
     changed = {name: value for name, value in own.items() if repr(value) != repr(defaults[name])}
-    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in changed.items()}
+    plain = {
+        name: value.tolist() if isinstance(value, np.generic | np.ndarray) else value for name, value in changed.items()
+    }
     return f"{type(model).__name__}({', '.join(f'{name}={value!r}' for name, value in plain.items())})"
 
 

@@ -233,12 +233,15 @@ def _lowest_colour(mean: FloatArray) -> float | None:
 
 
 def _log_axis(ax: Any, which: str, values: FloatArray) -> None:
-    """Make an axis logarithmic with ticks at the values, written as powers of two where they are such."""
+    """Make an axis logarithmic with ticks at values that are not too close, as powers of two where most are such."""
     powers = np.log2(values)
-    binary = np.array_equal(powers, np.round(powers))
-    step = -(-len(values) // MAX_TICKS)
-    labels = [f"$2^{{{power:.0f}}}$" if binary else f"{value:.3g}" for value, power in zip(values, powers, strict=True)]
+    whole = powers == np.round(powers)
+    binary = 2 * int(whole.sum()) > len(values)
+    ticks: list[float] = []
+    for value in values[whole] if binary else values:
+        if not ticks or MAX_TICKS * np.log2(value / ticks[-1]) >= powers[-1] - powers[0]:
+            ticks.append(float(value))
     (ax.set_xscale if which == "x" else ax.set_yscale)("log")
     axis = ax.xaxis if which == "x" else ax.yaxis
-    axis.set_ticks(values[::step], labels[::step])
+    axis.set_ticks(ticks, [f"$2^{{{np.log2(tick):.0f}}}$" if binary else f"{tick:.4g}" for tick in ticks])
     axis.set_ticks([], minor=True)
