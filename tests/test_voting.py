@@ -6,12 +6,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from helpers import noisy_classes
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import _ovr_decision_function
 
+from helpers import noisy_classes
 from multimargin import SVC
 from multimargin.kernels import KernelSpec
 from multimargin.pair_model import PairModel
