@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from sklearn import svm
 from sklearn.datasets import load_iris, make_classification
 
-from benchmarks import agreement, figures, interrupts, measure, one_vs_one, versus
+from benchmarks import agreement, figures, interrupts, measure, one_vs_one, selection, versus
 from multimargin import SVC, verify
 from multimargin.datasets import Benchmark
 
@@ -179,6 +179,17 @@ def test_intelex_is_refused_where_it_is_not_installed(monkeypatch: pytest.Monkey
     run = CliRunner().invoke(versus.main, ["ovo", "--intelex"])
     assert run.exit_code == 2
     assert "scikit-learn-intelex" in run.output
+
+
+def test_search_beside_grid_search(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(selection, "load_benchmark", without_download)
+    monkeypatch.setattr(selection, "n_threads", lambda: 1)
+    run = CliRunner().invoke(versus.main, ["selection", "--data", "iris", "--size", "3", "--out", str(tmp_path)])
+    assert run.exit_code == 0, run.output
+    row = json.loads((tmp_path / "selection.json").read_text())["rows"][0]
+    assert row["cells"] == 9
+    assert row["largest_difference"] <= 1 / 150 + 1e-9
+    assert row["best"]["ours"] >= row["best"]["scikit-learn"] - 1 / 150 - 1e-9
 
 
 def test_predictions_and_threads(iris_for_all: None) -> None:

@@ -17,9 +17,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from helpers import noisy_classes
 from multimargin import SVC, SVCCV, Progress, verify
-from multimargin.kernels import KernelStore
+from multimargin.kernels import KernelSpec, KernelStore
 from multimargin.selection.results import SelectionResults
-from multimargin.selection.shared_kernels import make_basis
+from multimargin.selection.shared_kernels import SharedKernels, make_basis
 from multimargin.selection.units import SelectionProblem, UnitResult, evaluate_gamma, evaluate_unit
 
 CS = [0.5, 4.0, 64.0]
@@ -255,6 +255,37 @@ def test_ctrl_c_keeps_the_finished_cells(choice: str, noisy: Any) -> None:
         assert own.predict(X).shape == y.shape
     assert own.stopped_.tolist() == [[False] * 2, [True] * 2, [True] * 2]
     assert own.best_params_ == {"C": 0.5, "gamma": 0.02}
+
+
+def test_ctrl_c_keeps_the_folds_that_are_scored(noisy: Any) -> None:
+    n_calls = 0
+
+    def interrupt(estimator: Any, points: Any, labels: Any) -> float:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 10:  # in the second fold of the second gamma
+            os.kill(os.getpid(), signal.SIGINT)
+        return 0.5
+
+    own = SVCCV(Cs=CS[:2], gammas=GAMMAS[:2], cv=3, scoring=interrupt, multi_class="ww")
+    with pytest.raises(KeyboardInterrupt):
+        own.fit(*noisy)
+    known = np.isfinite(own.scores_["score"])
+    assert known[0].all()
+    assert known[1].tolist() == [[True, False, False]] * 2
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly"])
+def test_kernels_have_the_same_bits_in_any_order(name: str, noisy: Any) -> None:
+    X = np.ascontiguousarray(noisy[0])
+    spec = KernelSpec(name, coef0=1.0)
+    rows = np.arange(40)
+    upward = SharedKernels(X, spec, "auto")
+    for gamma in 0.7 * np.exp2(np.arange(-11.0, 3.0)):
+        found = upward.at(gamma, 0.0).block(rows, rows)
+        alone = SharedKernels(X, spec, "auto").at(gamma, 0.0).block(rows, rows)
+        np.testing.assert_array_equal(found, alone)
+        np.testing.assert_allclose(found, KernelSpec(name, gamma, coef0=1.0).gram(X[rows], X[rows]), rtol=1e-12)
 
 
 def test_max_time(noisy: Any) -> None:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import _ovr_decision_function
 
+from helpers import noisy_classes
+from multimargin import SVC
 from multimargin.kernels import KernelSpec
 from multimargin.pair_model import PairModel
 from multimargin.voting import CHUNK, dag_path, dag_scores, ovr_scores, vote, votes
@@ -116,3 +118,14 @@ def test_a_row_does_not_depend_on_its_neighbours() -> None:
         whole = function(D, 5)
         for row in (0, CHUNK - 1, CHUNK, 2 * CHUNK + 4):
             np.testing.assert_array_equal(whole[row], function(D[row : row + 1], 5)[0])
+
+
+@pytest.mark.parametrize("machine", ["ovo", "dag"])
+def test_large_coefficients_vote_as_their_scores(machine: str) -> None:
+    """Float32 kernel values near 1 err together, and a large C makes that a visible part of a score."""
+    X, y = noisy_classes(600)
+    clf = SVC(C=1e5, gamma=1e-3, multi_class=machine, decision_function_shape="ovo").fit(X, y)
+    assert np.abs(clf.dual_coef_).sum() > 1e6
+    decide = dag_path if machine == "dag" else vote
+    points = X + 1e-2
+    np.testing.assert_array_equal(clf.predict(points), decide(clf.decision_function(points), 3))

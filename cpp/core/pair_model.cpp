@@ -1,6 +1,7 @@
 #include "pair_model.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace multimargin {
@@ -15,6 +16,10 @@ constexpr Index few_points = 16;
 constexpr Index few_padding = 64;
 // Points that walk the DAG together: many, so that there are some at every node, but work for every thread.
 constexpr Index least_walk = 512, largest_walk = 4096;
+
+// What rounding to float32 does to a kernel value, with the same sign where all values are near 1, and what a vote may
+// err by: large coefficients need float64.
+constexpr double value_error = 6e-8, score_error = 1e-3;
 
 double dot_of(const float* x, const float* y, Index n) { return simd::best_table().dot_f32(x, y, n); }
 double dot_of(const double* x, const double* y, Index n) { return simd::best_table().dot(x, y, n); }
@@ -59,19 +64,23 @@ PairModel::PairModel(const KernelSource& support_vectors, std::vector<Index> n_s
     for (Index i = 0; i < d; ++i) {
         for (Index j = i + 1; j < d; ++j) pairs_.push_back({i, j});
     }
+    double largest_mass = 0.0;
     for (Index p = 0; p < n_pairs(); ++p) {
         const Pair pair = pairs_[unsigned_index(p)];
         by_pair_.emplace_back(1);
+        double mass = 0.0;
         for (const auto& [own, other] : {std::pair{pair.first, pair.second - 1}, std::pair{pair.second, pair.first}}) {
             for (Index s = begin_[unsigned_index(own)]; s < begin_[unsigned_index(own) + 1]; ++s) {
                 const double value = dual_coef[unsigned_index(other * n + s)];
                 if (value == 0.0) continue;
+                mass += std::abs(value);
                 all_.add(p, s, value);
                 by_pair_.back().add_row(s, {&value, 1});
             }
         }
+        largest_mass = std::max(largest_mass, mass);
     }
-    single_ = source_.accurate_in_float32();
+    single_ = source_.accurate_in_float32() && value_error * largest_mass <= score_error;
     few_f64_ = make_few<double>(dual_coef);
     if (single_) few_f32_ = make_few<float>(dual_coef);
 }

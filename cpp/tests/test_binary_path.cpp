@@ -73,13 +73,13 @@ TEST(binary_path_points_are_optimal) {
 }
 
 TEST(binary_path_starts_from_the_point_before) {
-    const TwoClouds clouds(150, 150, 3, 6);
+    const TwoClouds clouds(150, 150, 3, 6, 20.0);
     const DenseSource source = clouds.source();
     std::deque<BinaryPath> paths, alone;
     add(paths, clouds);
     add(alone, clouds);
     Options options;
-    const std::vector<double> Cs{1.0, 2.0, 4.0, 1e6, 1e7}, last{4.0};
+    const std::vector<double> Cs{0.5, 1.0, 1.5, 1e3, 1e4}, last{1.5};
     solve_paths(source, paths, Cs, Loss::hinge, options, nullptr);
     solve_paths(source, alone, last, Loss::hinge, options, nullptr);
     CHECK(paths[0].points[2].report.iterations < alone[0].points[0].report.iterations);
@@ -87,10 +87,10 @@ TEST(binary_path_starts_from_the_point_before) {
     const PathPoint &before = paths[0].points[3], &after = paths[0].points[4];
     double largest = 0.0;
     for (const double a : before.amounts) largest = std::max(largest, a);
-    CHECK(largest < 1e6);
+    CHECK(largest < 1e3);
     CHECK(after.report.iterations == 0);
     for (std::size_t e = 0; e < after.amounts.size(); ++e) {
-        CHECK_CLOSE(after.amounts[e], before.amounts[e], 1e-3 * (1.0 + before.amounts[e]));
+        CHECK_CLOSE(after.amounts[e], before.amounts[e], 1e-2 * (1.0 + before.amounts[e]));
     }
 }
 

@@ -235,6 +235,13 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         problem, _ = other._problem(X, y, sample_weight, groups, read_scorers(self.scoring, self.refit)[0])
         return forecast(problem, Cs, gammas, local(evaluate_gamma))
 
+    def report(self, path: Any, X: ArrayLike | None = None, y: ArrayLike | None = None) -> None:
+        """Write what the search found as one html file; with X and y also the confusions of rows left out."""
+        from multimargin.selection.html_report import write_report  # noqa: PLC0415 - which needs matplotlib
+
+        check_is_fitted(self)
+        write_report(self, path, X, y)
+
     def _read_grid(self) -> tuple[FloatArray, FloatArray]:
         """Check the parameters that need no data."""
         check_control(self._svc_params(1.0, 1.0))

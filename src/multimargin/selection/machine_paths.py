@@ -52,7 +52,17 @@ class _Path:
             decision, n_support = decide()
             seconds = (solved - began, time.perf_counter() - solved)
             points.append(Point(decision, n_support, certificate.n_iter, *seconds, reasons == {"converged"}))
+            if self._stopped_after(certificate, n_support):
+                break
         return points
+
+    def _stopped_after(self, certificate: Certificate, n_support: int) -> bool:
+        """Ask whether to stop, also after solves that were too short to ask."""
+        if self.stop is None:
+            return False
+        c, n = certificate, len(self.data.y)
+        moment = Progress(c.n_iter, c.seconds, c.kkt_violation, c.dual, c.primal, n, n_support, 0, 0)
+        return bool(self.stop(moment, sum(self.share)))
 
     def seed(self, state: Any, ratio: float) -> Any:
         """Return the start at the next C; overridden."""
