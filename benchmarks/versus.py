@@ -3,6 +3,7 @@
     python -m benchmarks.versus all-in-one [--data NAME ...] [--machine NAME ...] [--rounds 3] [--out DIR]
     python -m benchmarks.versus ovo [--data NAME ...] [--rounds 3] [--limit S] [--large] [--intelex] [--out DIR]
     python -m benchmarks.versus ovo --small
+    python -m benchmarks.versus selection [--data NAME ...] [--machine NAME] [--size K] [--rounds 1] [--out DIR]
     python -m benchmarks.versus linear [--data NAME ...] [--machine NAME ...] [--C 1 ...] [--limit S] [--out DIR]
 
 ``ovo`` is one-vs-one on both sides: see ``benchmarks.one_vs_one``. ``all-in-one`` is every machine of ours against
@@ -26,6 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.linear import linear
 from benchmarks.measure import geometric_mean, interleaved, seconds_of, surroundings, write_report
 from benchmarks.one_vs_one import ovo
+from benchmarks.selection import selection
 from multimargin import SVC, verify
 from multimargin.datasets import load_benchmark, parameters
 from multimargin.kernels import KernelStore
@@ -109,6 +111,7 @@ def all_in_one(
 
 
 main.add_command(ovo)
+main.add_command(selection)
 main.add_command(linear)
 
 if __name__ == "__main__":

@@ -105,6 +105,7 @@ class Paths {
         if (KeptSource::bytes(n) > options.cache_bytes)
             return solve_each(source_, path.rows, path, options, team, memory.rows);
         const KeptSource kept(source_, path.rows, memory.matrix);
+        if (team.n_threads() > 1) kept.compute_all();
         std::vector<Index> all(unsigned_index(n));
         std::iota(all.begin(), all.end(), Index{0});
         solve_each(kept, all, path, options, team, memory.rows);

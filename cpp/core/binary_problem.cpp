@@ -21,7 +21,34 @@ BinaryProblem::BinaryProblem(const KernelSource& source, std::vector<Index> rows
         if (!(C_i > 0.0)) throw std::invalid_argument("every C must be positive");
     }
     diagonal_.reserve(rows_.size());
-    for (Index e = 0; e < size(); ++e) diagonal_.push_back(source.diagonal(row(e)) + ridge(e));
+    for (Index e = 0; e < size(); ++e) {
+        diagonal_.push_back(source.diagonal(row(e)) + ridge(e));
+        largest_diagonal_ = std::max(largest_diagonal_, diagonal_.back());
+    }
+}
+
+void ExactPoint::remember(const BinaryProblem& problem, const BinaryState& state) {
+    if (problem.source().kept_row(problem.row(0)) == nullptr || problem.source().size() != problem.size()) return;
+    amounts_ = state.amounts;
+    scores_ = state.scores;
+}
+
+bool ExactPoint::update(const BinaryProblem& problem, BinaryState& state) const {
+    if (amounts_.empty()) return false;
+    Index n_changed = 0, n_support = 0;
+    for (std::size_t e = 0; e < amounts_.size(); ++e) {
+        n_changed += state.amounts[e] != amounts_[e] ? 1 : 0;
+        n_support += state.amounts[e] != 0.0 ? 1 : 0;
+    }
+    if (n_changed >= n_support) return false;
+    state.scores = scores_;
+    for (Index e = 0; e < problem.size(); ++e) {
+        const double change = problem.sign(e) * (state.amounts[unsigned_index(e)] - amounts_[unsigned_index(e)]);
+        if (change == 0.0) continue;
+        add_row(change, problem.source().kept_row(problem.row(e)), state.scores.data(), problem.size());
+        state.scores[unsigned_index(e)] += problem.ridge(e) * change;
+    }
+    return true;
 }
 
 BinaryInterval interval_of(const BinaryProblem& problem, const BinaryState& state) {

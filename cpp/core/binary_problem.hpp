@@ -31,6 +31,7 @@ class BinaryProblem {
     // The squared hinge adds this to the kernel's diagonal.
     double ridge(Index e) const { return loss_ == Loss::hinge ? 0.0 : 0.5 / C_[unsigned_index(e)]; }
     double diagonal(Index e) const { return diagonal_[unsigned_index(e)]; }  // with the ridge
+    double largest_diagonal() const { return largest_diagonal_; }
     double penalty(Index e) const { return C_[unsigned_index(e)]; }
     double charge(double shortfall) const {
         if (shortfall <= 0.0) return 0.0;
@@ -45,6 +46,7 @@ class BinaryProblem {
     std::vector<Index> rows_;
     Index n_positive_;
     std::vector<double> C_, diagonal_;
+    double largest_diagonal_ = 0.0;
     Loss loss_;
 };
 
@@ -57,6 +59,18 @@ struct BinaryState {
     std::vector<double> scores;
     bool scores_current = false;  // in float64, from the amounts
     bool scores_given = false;    // set by a caller whose start has scores like that
+};
+
+// A point whose scores are known in float64, for sources that keep their rows: those of a point nearby follow from it.
+class ExactPoint {
+  public:
+    void remember(const BinaryProblem& problem, const BinaryState& state);
+    // The scores in float64 by the rows of the variables that are others now. False where no point is remembered, or
+    // where all rows of support vectors take no longer.
+    bool update(const BinaryProblem& problem, BinaryState& state) const;
+
+  private:
+    std::vector<double> amounts_, scores_;
 };
 
 // The bias must lie between -largest_low and -lowest_up; the violation is how far these pass each other.

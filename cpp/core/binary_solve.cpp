@@ -189,6 +189,7 @@ class BinarySolve {
 
     bool summarize_all() {
         state_.scores_current = true;
+        exact_.remember(problem_, state_);
         summary_ = summarize(problem_, state_);
         tally_.violation = summary_.violation;
         tally_.dual = summary_.dual;
@@ -228,7 +229,7 @@ class BinarySolve {
     // tol is met; a small problem is taken further, by the linear system of its free variables and some pairs between.
     Reached go_beyond() {
         constexpr int most_rounds = 4;
-        const double floor = 1e-15 * coefficient_mass(state_) * largest_diagonal();
+        const double floor = 1e-15 * coefficient_mass(state_) * problem_.largest_diagonal();
         const double target = std::max(options_.extra_tol, floor);
         for (int i = 0; i < most_rounds && summary_.violation > target; ++i) {
             const BinaryState before = state_;
@@ -300,10 +301,11 @@ class BinarySolve {
     // The scores anew in float64, where they can matter: see may_matter.
     bool look() {
         const PhaseTimer timer(tally_.phases.check);
+        if (exact_.update(problem_, state_)) return summarize_all();
         if (problem_.source().cost() == 0.0) return look_at_all();  // in the order in which they lie
         std::vector<Index> examples;
         const BinaryInterval interval = interval_of(problem_, state_);
-        const double margin = 10.0 * options_.tol + 1e-6 * coefficient_mass(state_) * largest_diagonal();
+        const double margin = 10.0 * options_.tol + 1e-6 * coefficient_mass(state_) * problem_.largest_diagonal();
         for (Index e = 0; e < problem_.size(); ++e) {
             if (may_matter(e, interval, margin)) examples.push_back(e);
         }
@@ -317,12 +319,6 @@ class BinarySolve {
         if (state_.amounts[unsigned_index(e)] > 0.0) return true;
         return problem_.sign(e) > 0.0 ? score < std::max(interval.largest_low, interval.lowest_up) + margin
                                       : score > std::min(interval.lowest_up, interval.largest_low) - margin;
-    }
-
-    double largest_diagonal() const {
-        double largest = 0.0;
-        for (Index e = 0; e < problem_.size(); ++e) largest = std::max(largest, problem_.diagonal(e));
-        return largest;
     }
 
     bool look_at_all() {
@@ -385,6 +381,7 @@ class BinarySolve {
     BinaryMemory& memory_;
     Tally tally_;
     BinarySummary summary_;
+    ExactPoint exact_;
     bool float64_rows_ = false;
     std::function<void()> synchronize_ = [] {};  // brings the state up to date
 };

@@ -42,10 +42,16 @@ class GramColumns final : public KernelColumns<T> {
         for (Index r = 0; r < n_rows; ++r) {
             const Index row = examples[unsigned_index(first_row + r)];
             T* line = out + r * ld;
-            for (Index j = 0; j < count; ++j) {
-                const Index column = columns_[unsigned_index(first + j)];
-                const double value = layout == Layout::by_row ? matrix_.at(row, column) : matrix_.at(column, row);
-                line[j] = static_cast<T>(value + offset_);
+            const Index* columns = columns_.data() + first;
+            if (layout == Layout::by_row && !matrix_.is_float32()) {  // without a branch for each value
+                const double* values = matrix_.row_f64(row);
+                for (Index j = 0; j < count; ++j) line[j] = static_cast<T>(values[columns[j]] + offset_);
+            } else {
+                for (Index j = 0; j < count; ++j) {
+                    const bool by_row = layout == Layout::by_row;
+                    line[j] =
+                        static_cast<T>((by_row ? matrix_.at(row, columns[j]) : matrix_.at(columns[j], row)) + offset_);
+                }
             }
             std::fill(line + count, line + panel_width, T(0));
         }

@@ -20,27 +20,26 @@ struct KeptRows final : KernelRows {
 template <class T>
 class KeptColumns final : public KernelColumns<T> {
   public:
-    KeptColumns(const T* values, Index n_rows, Index ld, std::span<const Index> columns)
+    KeptColumns(const KeptSource& source, std::span<const Index> columns)
         : KernelColumns<T>(static_cast<Index>(columns.size())),
-          values_(values),
-          ld_(ld),
-          columns_(columns.begin(), columns.end()) {
-        in_order_ = this->size() == n_rows;
-        for (Index j = 0; in_order_ && j < n_rows; ++j) in_order_ = columns_[unsigned_index(j)] == j;
+          source_(source),
+          columns_(columns.begin(), columns.end()),
+          in_order_(this->size() == source.size()) {
+        for (Index j = 0; in_order_ && j < this->size(); ++j) in_order_ = columns_[unsigned_index(j)] == j;
     }
 
     std::unique_ptr<KernelRows> prepare(std::span<const Index> rows) const override {
         return std::make_unique<KeptRows>(rows);
     }
 
-    const T* kept_row(Index row) const override { return in_order_ ? values_ + row * ld_ : nullptr; }
+    const T* kept_row(Index row) const override { return in_order_ ? source_.row<T>(row) : nullptr; }
 
     void fill_panel(const KernelRows& rows, Index first_row, Index n_rows, Index panel, T* out,
                     Index ld) const override {
         const std::vector<Index>& positions = static_cast<const KeptRows&>(rows).positions;
         const Index first = panel * panel_width, count = std::min<Index>(panel_width, this->size() - first);
         for (Index r = 0; r < n_rows; ++r) {
-            const T* row = values_ + positions[unsigned_index(first_row + r)] * ld_;
+            const T* row = source_.row<T>(positions[unsigned_index(first_row + r)]);
             T* line = out + r * ld;
             for (Index j = 0; j < count; ++j) line[j] = row[columns_[unsigned_index(first + j)]];
             std::fill(line + count, line + panel_width, T(0));
@@ -52,13 +51,12 @@ class KeptColumns final : public KernelColumns<T> {
         if (!in_order_) return KernelColumns<T>::panel_rows(rows, first_row, n_rows, panel, scratch, values);
         const std::vector<Index>& positions = static_cast<const KeptRows&>(rows).positions;
         for (Index r = 0; r < n_rows; ++r) {
-            values[r] = values_ + positions[unsigned_index(first_row + r)] * ld_ + panel * panel_width;
+            values[r] = source_.row<T>(positions[unsigned_index(first_row + r)]) + panel * panel_width;
         }
     }
 
   private:
-    const T* values_;
-    Index ld_;
+    const KeptSource& source_;
     std::vector<Index> columns_;
     bool in_order_;
 };
@@ -75,26 +73,38 @@ double KeptSource::bytes(Index n_rows) {
 }
 
 KeptSource::KeptSource(const KernelSource& of, std::span<const Index> rows, KeptMemory& memory)
-    : size_(static_cast<Index>(rows.size())), ld_(stride(size_)) {
+    : rows_(rows.begin(), rows.end()),
+      size_(static_cast<Index>(rows.size())),
+      ld_(stride(size_)),
+      memory_(memory),
+      columns_(of.columns_f64(rows)),
+      present_(rows.size(), 0) {
+    for (const Index row : rows_) diagonal_.push_back(of.diagonal(row));
     const std::size_t n = checked_product(ld_, size_);
     memory.f64.reserve(n);
     memory.f32.reserve(n);
-    of.columns_f64(rows)->fill(rows, memory.f64.data(), ld_);
+}
+
+void KeptSource::compute_all() const {
     for (Index i = 0; i < size_; ++i) {
-        const double* from = memory.f64.data() + i * ld_;
-        float* to = memory.f32.data() + i * ld_;
-        for (Index j = 0; j < padded(size_); ++j) to[j] = static_cast<float>(from[j]);
+        if (!present_[unsigned_index(i)]) compute(i);
     }
-    f64_ = memory.f64.data();
-    f32_ = memory.f32.data();
+}
+
+void KeptSource::compute(Index i) const {
+    double* from = memory_.f64.data() + i * ld_;
+    float* to = memory_.f32.data() + i * ld_;
+    columns_->fill({&rows_[unsigned_index(i)], 1}, from, ld_);
+    for (Index j = 0; j < padded(size_); ++j) to[j] = static_cast<float>(from[j]);
+    present_[unsigned_index(i)] = 1;
 }
 
 std::unique_ptr<KernelColumns<float>> KeptSource::columns_f32(std::span<const Index> columns) const {
-    return std::make_unique<KeptColumns<float>>(f32_, size_, ld_, columns);
+    return std::make_unique<KeptColumns<float>>(*this, columns);
 }
 
 std::unique_ptr<KernelColumns<double>> KeptSource::columns_f64(std::span<const Index> columns) const {
-    return std::make_unique<KeptColumns<double>>(f64_, size_, ld_, columns);
+    return std::make_unique<KeptColumns<double>>(*this, columns);
 }
 
 std::unique_ptr<KernelColumns<double>> KeptSource::foreign_columns(const DataView&, std::span<const Index>) const {

@@ -85,6 +85,8 @@ class KernelSource {
                                                                    std::span<const Index> columns) const = 0;
     virtual std::unique_ptr<KernelColumns<float>> foreign_columns_f32(const DataView& data,
                                                                       std::span<const Index> columns) const = 0;
+    // The values of a row with all rows, in order, where they are kept in memory; else null.
+    virtual const double* kept_row(Index) const { return nullptr; }
     // Whether float32 kernel values of these rows err by less than about 4e-7, whatever the other point is.
     virtual bool accurate_in_float32() const = 0;
 
