@@ -18,7 +18,7 @@ from multimargin.selection.pair_selection import PerPairSVC
 from multimargin.selection.strategies import hold_out
 from multimargin.selection.units import evaluate_gamma
 
-GRID: dict[str, Any] = {"Cs": [0.25, 1.0, 4.0, 16.0], "gammas": [0.02, 0.1, 0.5], "cv": 3}
+GRID: dict[str, Any] = {"Cs": [0.25, 1.0, 4.0, 16.0], "gammas": [0.03125, 0.0625, 0.5], "cv": 3}
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_ctrl_c_and_then_going_on(noisy: Any, grid: SVCCV, tmp_path: Path, monke
 
     def interrupted(problem: Any, gamma: float, folds: Any, Cs: Any) -> Any:
         asked.append(gamma)
-        if gamma == 0.1 and len(asked) < 3:
+        if gamma == 0.0625 and len(asked) < 3:
             raise KeyboardInterrupt
         return evaluate_gamma(problem, gamma, folds, Cs)
 
@@ -109,7 +109,7 @@ def test_ctrl_c_and_then_going_on(noisy: Any, grid: SVCCV, tmp_path: Path, monke
     np.testing.assert_array_equal(search.scores_["score"][0], grid.scores_["score"][0])
     assert not hasattr(search, "best_estimator_")
     _same(search.fit(*noisy), grid)
-    assert asked == [0.02, 0.1, 0.1, 0.5]
+    assert asked == [0.03125, 0.0625, 0.0625, 0.5]
 
 
 @pytest.mark.parametrize("search", ["grid", "halving"])
