@@ -237,7 +237,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def report(self, path: Any, X: ArrayLike | None = None, y: ArrayLike | None = None) -> None:
         """Write what the search found as one html file; with X and y also the confusions of rows left out."""
-        from multimargin.selection.html_report import write_report  # noqa: PLC0415 - which needs matplotlib
+        from multimargin.selection.html_report import write_report
 
         check_is_fitted(self)
         write_report(self, path, X, y)
