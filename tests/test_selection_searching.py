@@ -148,9 +148,12 @@ def test_each_pair_has_its_own_cell(noisy: Any) -> None:
 
 def test_pairs_by_two_lines_of_their_own(noisy: Any) -> None:
     found = SVCCV(**GRID | {"gammas": 2.0 ** np.arange(-8, 3)}, search="two-line", per_pair=True).fit(*noisy)
+    tried = set()
     for table in found.pair_selection_.tables:
         for g, c in np.argwhere(table.asked):
             assert table.Cs[c] * 2 * table.gammas[g] == pytest.approx(table.details["linear_C"])
+            tried.add((table.Cs[c], table.gammas[g]))
+    assert {(each["C"], each["gamma"]) for each in found.cv_results_["params"]} == tried
 
 
 def test_forecast_changes_nothing(noisy: Any, grid: SVCCV) -> None:
