@@ -93,18 +93,23 @@ StopReason BinaryNewton::run(double tol, Index max_steps, double width) {
             continue;
         }
         take_multipliers();
-        if (violation_ <= tol && shift_ <= shift_share * tol) return StopReason::converged;
+        if (violation_ <= tol && shift_ <= negligible_shift(tol)) return StopReason::converged;
         if (inner == Inner::ended) return reason_;
         if (n_steps_ - before <= easy) widen(tol, last_violation, last_shift, n_steps_ - before);
     }
     return StopReason::stalled;
 }
 
+// The sum that it has left, shift / rho, will be taken off some examples, whose scores are large where |x|^2 is.
+double BinaryNewton::negligible_shift(double tol) const {
+    return shift_share * tol * std::min(1.0, rho_ / std::max(problem_.examples.largest_square(), 1e-300));
+}
+
 // Wider, unless progress is fast as it is. A wide step turns the rounding of margins into sigma times as much of a dual
 // variable, and of sums into rho times as much of b: where that has made the violation larger, the width was too large.
 void BinaryNewton::widen(double tol, double last_violation, double last_shift, Index steps) {
     if (last_violation == infinity) last_violation = last_shift = 0.0;
-    if (shift_ > std::max(last_shift / growth, shift_share * tol)) rho_ = std::min(most_rho, growth * rho_);
+    if (shift_ > std::max(last_shift / growth, negligible_shift(tol))) rho_ = std::min(most_rho, growth * rho_);
     const bool worse = violation_ >= 2.0 * last_violation && violation_ < rounded_violation;
     const bool rounded = worse && steps <= rounded_steps && shift_ <= shift_share * violation_;
     most_width_ = rounded ? std::max(first_width, width_ / (growth * growth)) : 2.0 * most_width_;

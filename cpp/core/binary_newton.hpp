@@ -51,6 +51,7 @@ class BinaryNewton {
     std::size_t size() const { return amounts_.size(); }
     void set_width();
 
+    double negligible_shift(double tol) const;
     void widen(double tol, double last_violation, double last_shift, Index steps);
     StopReason approach(double tol, Index max_steps);
     Inner minimize();

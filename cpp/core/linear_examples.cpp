@@ -29,7 +29,10 @@ LinearExamples::LinearExamples(const DataView& data, std::vector<Index> rows, st
       n_features_(unsigned_index(column_count(data))),
       n_weights_(n_features_ + (constant > 0.0 ? 1 : 0)) {
     with_rows(data, [&](const auto& typed) {
-        for (const Index i : rows_) cost_ += static_cast<double>(typed.length(typed.row(i)));
+        for (const Index i : rows_) {
+            cost_ += static_cast<double>(typed.length(typed.row(i)));
+            largest_square_ = std::max(largest_square_, typed.squared_norm(typed.row(i)));
+        }
     });
 }
 

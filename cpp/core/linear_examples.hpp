@@ -19,6 +19,7 @@ class LinearExamples {
 
     std::size_t size() const { return rows_.size(); }
     std::size_t n_weights() const { return n_weights_; }
+    double largest_square() const { return largest_square_; }  // of |x_i|, without the constant
     // Those with these positions.
     LinearExamples part(const std::vector<std::size_t>& positions) const;
 
@@ -39,6 +40,7 @@ class LinearExamples {
     ThreadTeam& team_;
     std::size_t n_features_, n_weights_;
     double cost_ = 0.0;  // multiply-adds of a product with all rows
+    double largest_square_ = 0.0;
 };
 
 // Solves (R + G + damping) D = right for a diagonal R, scaled to a unit diagonal.

@@ -98,7 +98,7 @@ class MultiplierMethod:
                 self.width /= GROWTH**2
                 continue
             self.violation, self.shift = self._take_multipliers()
-            good = self.violation <= tol and self.shift <= SHIFT_SHARE * tol
+            good = self.violation <= tol and self.shift <= self._negligible_shift(tol)
             if ended is not None or good:
                 reason = StopReason.CONVERGED if good else ended or reason
                 break
@@ -113,7 +113,7 @@ class MultiplierMethod:
         as much of b: where that has made the violation larger, the width has been too large.
         """
         violation, shift = (0.0 if np.isinf(value) else value for value in last)
-        if self.shift > max(shift / GROWTH, SHIFT_SHARE * tol):
+        if self.shift > max(shift / GROWTH, self._negligible_shift(tol)):
             self.rho = min(MOST_RHO, GROWTH * self.rho)
         worse = 2 * violation <= self.violation < ROUNDED_VIOLATION and self.shift <= SHIFT_SHARE * self.violation
         rounded = worse and steps <= ROUNDED_STEPS
@@ -121,6 +121,10 @@ class MultiplierMethod:
         if self.violation > max(violation / GROWTH, tol):
             self.width = GROWTH * self.width
         self.width = min(self.most_width, self.width)
+
+    def _negligible_shift(self, tol: float) -> float:
+        """Return what b may still move: the sums left, shift / rho, go off examples, by |x|^2 in their scores."""
+        return SHIFT_SHARE * tol * min(1.0, self.rho / max(self.task.largest_square, 1e-300))
 
     @property
     def first_width(self) -> float:

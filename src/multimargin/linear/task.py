@@ -101,6 +101,12 @@ class LinearTask:
         return self.bound is Bound.SIMPLEX
 
     @cached_property
+    def largest_square(self) -> float:
+        """The largest squared length of a row."""
+        squares = self.X.multiply(self.X).sum(axis=1) if is_sparse(self.X) else np.einsum("ij,ij->i", self.X, self.X)
+        return float(np.asarray(squares, dtype=np.float64).max(initial=0.0))
+
+    @cached_property
     def cap(self) -> FloatArray:
         return self.C if self.loss is Loss.HINGE else np.full(self.n_examples, np.inf)
 
