@@ -12,9 +12,8 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 CPP := $(wildcard cpp/*/*.cpp cpp/*/*.hpp cpp/*/*/*.cpp cpp/*/*/*.hpp)
 PACKAGE := pyproject.toml CMakeLists.txt README.md LICENSE $(filter-out cpp/tests/%,$(CPP)) \
 	$(shell find src -type f -not -name '*.pyc')
-CMAKE_TESTS := -G Ninja -DMULTIMARGIN_BUILD_TESTS=ON -DMULTIMARGIN_BUILD_MODULE=OFF
 
-.PHONY: help demo test lint test-cpp test-python sanitize clean
+.PHONY: help demo test lint test-cpp test-python sanitize docs clean
 
 help:
 	@echo "make demo      train, check and plot a small example: demo.png"
@@ -22,6 +21,7 @@ help:
 	@echo "make lint      ruff, clang-format, mypy"
 	@echo "make test-cpp  the C++ tests alone"
 	@echo "make sanitize  C++ tests and some Python tests under address and undefined-behaviour sanitizers"
+	@echo "make docs      the documentation site: build/docs/index.html"
 	@echo "make clean     remove everything that these commands made"
 
 demo: .venv/plots
@@ -36,10 +36,8 @@ lint: .venv/test
 	$(BIN)/mypy
 
 test-cpp: .venv/test
-	@mkdir -p build
-	$(BIN)/cmake -S . -B build/cpp-tests $(CMAKE_TESTS) -DMULTIMARGIN_WERROR=ON > build/cpp-tests.log
-	$(BIN)/cmake --build build/cpp-tests
-	$(BIN)/ctest --test-dir build/cpp-tests --output-on-failure -j $(JOBS)
+	$(BIN)/cmake --build build/module
+	$(BIN)/ctest --test-dir build/module --output-on-failure -j $(JOBS)
 
 test-python: .venv/test
 	$(BIN)/python -m pytest -q -n $(JOBS)
@@ -53,19 +51,23 @@ SANITIZED_PYTHON := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX)
 SANITIZED_TESTS ?= $(wildcard $(patsubst %,tests/test_%.py,example_steps qp control pair_control threads degenerate))
 
 sanitize: .venv/test
-	@mkdir -p build
-	$(BIN)/cmake -S . -B $(SANITIZED)/cpp-tests $(CMAKE_TESTS) -DMULTIMARGIN_SANITIZE=$(SANITIZE) \
-		-DCMAKE_CXX_FLAGS=-D_GLIBCXX_ASSERTIONS > build/sanitize.log
-	$(BIN)/cmake --build $(SANITIZED)/cpp-tests
-	UBSAN_OPTIONS=print_stacktrace=1 $(BIN)/ctest --test-dir $(SANITIZED)/cpp-tests --output-on-failure -j $(JOBS)
 	$(PIP) install --no-build-isolation --no-deps --upgrade --target $(SANITIZED)/python \
 		--config-settings=build-dir=$(SANITIZED)/module --config-settings=install.strip=false \
-		--config-settings=cmake.define.MULTIMARGIN_SANITIZE=$(SANITIZE) .
+		--config-settings=cmake.define.MULTIMARGIN_SANITIZE=$(SANITIZE) \
+		--config-settings=cmake.define.MULTIMARGIN_BUILD_TESTS=ON \
+		--config-settings=cmake.define.CMAKE_CXX_FLAGS=-D_GLIBCXX_ASSERTIONS .
+	UBSAN_OPTIONS=print_stacktrace=1 $(BIN)/ctest --test-dir $(SANITIZED)/module --output-on-failure -j $(JOBS)
 	$(SANITIZED_PYTHON) $(BIN)/python -c "import multimargin; print('sanitized:', multimargin.__file__)"
 	$(SANITIZED_PYTHON) $(BIN)/python -m pytest -q -p no:cacheprovider -o timeout=600 $(SANITIZED_TESTS)
 
+# A warning is an error.
+docs: .venv/docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html"
+
 clean:
 	rm -rf .venv build demo.png .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf docs/gallery docs/reference/generated docs/reference/api.rst
 
 # What builds the package: its build requirements, and cmake and ninja so that no system copy is needed.
 .venv/made: pyproject.toml
@@ -74,7 +76,12 @@ clean:
 		"import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'])")
 	touch $@
 
-# .venv/test: the package as it is now, with the extra "test"; the same for "plots".
-.venv/test .venv/plots: .venv/%: .venv/made $(PACKAGE)
-	$(PIP) install --no-build-isolation '.[$*]'
+# .venv/test: the package as it is now, with the extra "test", and the C++ tests from the same objects.
+.venv/test: SETTINGS := --config-settings=build-dir=build/module \
+	--config-settings=cmake.define.MULTIMARGIN_BUILD_TESTS=ON --config-settings=cmake.define.MULTIMARGIN_WERROR=ON
+
+# The same without C++ tests for "plots" and "docs".
+.venv/test .venv/plots .venv/docs: .venv/%: .venv/made $(PACKAGE)
+	$(PIP) install --no-build-isolation --no-deps $(SETTINGS) .
+	$(PIP) install 'multimargin[$*]'  # it is there: what the extra needs
 	touch $@

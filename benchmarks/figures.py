@@ -17,8 +17,6 @@ Sets and parameters by the protocol of ``multimargin.datasets``.
 
 from __future__ import annotations
 
-import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -33,7 +31,7 @@ from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from benchmarks.measure import geometric_mean, in_turn, interleaved, seconds_of
+from benchmarks.measure import geometric_mean, in_turn, interleaved, load, seconds_of
 from benchmarks.one_vs_one import Case
 from benchmarks.versus import SETS
 from multimargin import SVC, verify
@@ -130,7 +128,7 @@ def predict() -> None:
 @click.option("--pairs", default=5)
 def threads(pairs: int) -> None:
     """Letter with one and two threads; the best of some pairs."""
-    print(f"load {os.getloadavg()[0]:.2f}")
+    print(f"load {load():.2f}")
     data = load_benchmark("letter")
     clf = machine_for("letter", "ww")
     best = 0.0
@@ -168,6 +166,8 @@ def memory_ovo(context: click.Context, data: tuple[str, ...]) -> None:
 def one_memory(name: str, machine: str) -> None:
     data = load_benchmark(name)
     clf = machine_for(name, machine, cache_size=100)
+    import resource  # Windows has none
+
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     clf.fit(data.X, data.y)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -219,7 +219,7 @@ def _predictions(fits: dict[str, Any], points: np.ndarray) -> dict[str, Any]:
 @click.option("--pairs", default=3)
 def threads_ovo(data: tuple[str, ...], pairs: int) -> None:
     """Fits with one and two threads: every fitted number has the same bits; medians of some pairs of measurements."""
-    print(f"load {os.getloadavg()[0]:.2f}")
+    print(f"load {load():.2f}")
     broken = 0
     for name in data:
         benchmark = load_benchmark(name)

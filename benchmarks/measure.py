@@ -9,6 +9,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -67,14 +68,30 @@ def in_turn(
     return {name: statistics.median(values) for name, values in times.items()}
 
 
+def load() -> float:
+    """Return how many processes were running in the last minute, on the average; nan where the system does not tell."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+
+
+def processor() -> str:
+    """Return the processor's name, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
 def surroundings() -> dict[str, Any]:
     """Return what a reader needs to judge the numbers."""
     packages = {name: version(name) for name in ("multimargin", "numpy", "scipy", "scikit-learn")}
     return {
-        "load": os.getloadavg()[0],
+        "date": datetime.now(UTC).date().isoformat(),
+        "load": load(),
         "threads": n_threads(),
         "instruction_set": _core.simd_targets()[-1],
-        "processor": platform.processor() or platform.machine(),
+        "processor": processor(),
         "python": platform.python_version(),
         **packages,
     }

@@ -1,7 +1,9 @@
 """Settings for all tests."""
 
+import _thread
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -23,3 +25,10 @@ def ctrl_c_raises() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
+def kill_sends_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows ends a process that gets a signal by os.kill; there the tests' Ctrl-C is simulated instead."""
+    if sys.platform == "win32":
+        monkeypatch.setattr(os, "kill", lambda process, number: _thread.interrupt_main(number))

@@ -1,17 +1,22 @@
-"""The documentation is true: its code runs, its links lead somewhere, its cards agree with the machines."""
+"""The documentation is true: its code runs, its links lead somewhere, its commands exist, its cards agree."""
 
 from __future__ import annotations
 
+import importlib
 import re
 import runpy
-import sys
+import tomllib
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 from multimargin import MACHINES
+from multimargin.cli import main
+from multimargin.coupling import coupling_matrix
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -42,14 +47,44 @@ def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         exec(compile("\n" * line + code, str(page), "exec"), namespace)
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=named)
-def test_example_runs_and_ends_in_a_sentence(
-    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [str(example)])
-    runpy.run_path(str(example), run_name="__main__")
-    assert capsys.readouterr().out.splitlines()[-1].startswith("Reading: ")
+def test_every_other_block_is_known() -> None:
+    known = {"python", "{include}", "{toctree}", "console"}  # the last is run by test_command_line_docs
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert [page.name for page in PAGES if "```console" in page.read_text(encoding="utf-8")] == ["command_line.md"]
+    opened = re.findall(r"^```(\S*)", text, re.MULTILINE)[::2]
+    assert set(opened) <= known, "code in another language is not run by test_code_runs"
+
+
+def subcommands(module: str) -> set[str]:
+    """Return what may follow ``python -m module``."""
+    return set(importlib.import_module(module).main.commands)
+
+
+def test_commands_exist() -> None:
+    """What pages tell to type: targets of make, modules, extras and the commands of the package."""
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = "\n".join([contributing, *(page.read_text(encoding="utf-8") for page in PAGES)])
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"(?:^    |`)make ([\w-]+)", text, re.MULTILINE)) <= targets
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert set(re.findall(r"(?:multimargin|\.)\[(\w+)\]", text)) <= set(extras)
+    assert set(re.findall(r"(?:^    |`)multimargin ([a-z]+)", text, re.MULTILINE)) <= set(
+        main.list_commands(click.Context(main))
+    )
+    modules = re.findall(r"python -m ((?:benchmarks|experiments)\.\w+)(?: ([a-z][\w-]*))?", text)
+    assert len({module for module, _ in modules}) > 5
+    for module in {module for module, _ in modules}:
+        assert (ROOT / (module.replace(".", "/") + ".py")).exists(), module
+    for module in ("benchmarks.versus", "benchmarks.figures"):
+        assert {command for name, command in modules if name == module and command} <= subcommands(module)
+
+
+def test_benchmark_page_is_what_was_measured() -> None:
+    made = runpy.run_path(str(DOCS / "benchmark_page.py"), run_name="not_main")
+    assert (DOCS / "reference" / "benchmarks.md").read_text(encoding="utf-8") == made["page"]()
+    measured = {path.stem for path in (DOCS / "measured").glob("*.json")}
+    assert measured
+    assert measured <= set(made["TABLES"])
 
 
 def anchors(page: Path) -> set[str]:
@@ -99,6 +134,54 @@ def test_card_states_bound_and_projection(name: str) -> None:
     card = (DOCS / "machines" / f"{name}.md").read_text(encoding="utf-8")
     assert f"The bound is a {MACHINES[name].bound.value}:" in card
     assert (r"\sum_c w_c = 0$$" in card) == MACHINES[name].sum_to_zero
+
+
+# What the cards write, as functions of the classes y, z of two examples, of their components p, q (the class that a
+# component is about), and of the number of classes d.
+Coupling = Callable[[int, int, int, int, int], float]
+
+
+def sign(y: int, p: int) -> int:
+    return 1 if y == p else -1
+
+
+RELATIVE = r"\delta_{y_i y_j} - \delta_{y_i q} - \delta_{p y_j} + \delta_{pq}"
+COUPLINGS: dict[str, Coupling] = {
+    RELATIVE: lambda y, p, z, q, d: (y == z) - (y == q) - (p == z) + (p == q),
+    r"\delta_{pq} - \tfrac1d": lambda y, p, z, q, d: (p == q) - 1 / d,
+    r"s_{ip} s_{jq} (\delta_{pq} - \tfrac1d)": lambda y, p, z, q, d: sign(y, p) * sign(z, q) * ((p == q) - 1 / d),
+    r"\delta_{y_i y_j} - \tfrac1d": lambda y, p, z, q, d: (y == z) - 1 / d,
+    r"s_{ip} s_{jq}\, \delta_{pq}": lambda y, p, z, q, d: sign(y, p) * sign(z, q) * (p == q),
+}
+TARGETS: dict[str, Callable[[int, int, int], float]] = {
+    r"2 \sum_{i} \sum_{p \ne y_i} a_{ip}": lambda y, p, d: 2,
+    r"\sum_{i} \sum_{p \ne y_i} a_{ip}": lambda y, p, d: 1,
+    r"\tfrac{1}{d-1} \sum_{i} \sum_{p \ne y_i} a_{ip}": lambda y, p, d: 1 / (d - 1),
+    r"\sum_{i,p} a_{ip}": lambda y, p, d: 1,
+    r"\sum_i a_i": lambda y, p, d: 1,
+    r"(d - 1) \sum_i a_{i y_i} + \sum_{i} \sum_{p \ne y_i} a_{ip}": lambda y, p, d: d - 1 if p == y else 1,
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_dual_on_the_card_is_that_of_the_machine(name: str, d: int) -> None:
+    card = (DOCS / "machines" / f"{name}.md").read_text(encoding="utf-8")
+    coupling = re.search(r"M_\{ip,jq\} = (.*?)\$\$", card)
+    linear = re.search(r"\\max_\{a\} \\; (.*?) - \\tfrac12", card)
+    assert coupling is not None
+    assert linear is not None
+    entry, target = COUPLINGS[coupling[1]], TARGETS[linear[1]]
+    table, M = MACHINES[name].table(d), coupling_matrix(MACHINES[name], d)
+    about = np.where(
+        table.class2 >= 0, table.class2, table.class1
+    ).tolist()  # f_y - f_p is about p, f_p and -f_p are, too
+    width = len(about[0])
+    for y in range(d):
+        for p in range(width):
+            assert table.target[y, p] == pytest.approx(target(y, about[y][p], d))
+            stated = [[entry(y, about[y][p], z, about[z][q], d) for q in range(width)] for z in range(d)]
+            np.testing.assert_allclose(M[y, p], stated, atol=1e-14)
 
 
 def test_references_hold_every_key() -> None:

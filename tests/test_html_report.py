@@ -24,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as PEER
 
 from multimargin import SVC, SVCCV
+from multimargin.bounds import count_support, generalization_bound
 from multimargin.selection.grid import read_grid
 from multimargin.selection.html_report import in_words, write_report
 
@@ -89,6 +90,15 @@ def written(search: Any, path: Path, *args: Any, **kwargs: Any) -> Page:
 @pytest.fixture(scope="module")
 def search() -> GridSearchCV:
     return GridSearchCV(SVC(), CELLS, cv=StratifiedKFold(3)).fit(X, Y)
+
+
+def test_theory_is_about_the_models_own_rows(search: GridSearchCV, tmp_path: Path) -> None:
+    model = SVC(**search.best_params_).fit(X, Y)
+    page = written(search, tmp_path / "report.html", X, Y)
+    assert str(count_support(model)) in page.text
+    assert str(generalization_bound(model, X, Y)) in page.text
+    for rows, labels in ((X[::-1], Y[::-1]), (X[:100], Y[:100]), (None, None)):
+        assert "No bound: it needs" in written(search, tmp_path / "other.html", rows, labels).text
 
 
 def test_the_page_needs_nothing_else(search: GridSearchCV, tmp_path: Path) -> None:

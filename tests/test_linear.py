@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 import warnings
 from typing import Any
 
@@ -17,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import minmax_scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from multimargin import MACHINES, SVC, Certificate, LinearSVC, verify
+from multimargin import MACHINES, SVC, Certificate, LinearSVC, Progress, verify
 
 ALL = (*MACHINES, "ovo", "dag")
 
@@ -246,6 +248,56 @@ def test_solvers_of_the_squared_hinge(solver: str, machine: str) -> None:
         LinearSVC(solver=solver).fit(*load_iris(return_X_y=True))
     with pytest.raises(ValueError, match="does not apply"):
         LinearSVC(solver=solver, **common | {"multi_class": "ovo"}).fit(X, y)
+
+
+@pytest.mark.parametrize("machine", ["ova", "ww"])
+@pytest.mark.parametrize("solver", ["most-violating-pair", "working-set"])
+def test_decomposition(solver: str, machine: str) -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    X = minmax_scale(X[:150], (-1, 1))
+    y = y[:150]
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    common: dict[str, Any] = {"multi_class": machine, "tol": 1e-5}
+    usual = LinearSVC(**common).fit(X, y, weight)
+    for rows in (X, sparse.csr_array(X)):
+        named = LinearSVC(solver=solver, **common).fit(rows, y, weight)
+        assert named.certificate_.solver == solver
+        assert verify(named, rows, y, weight).optimal
+        assert named.certificate_.dual == pytest.approx(usual.certificate_.dual, rel=1e-6)
+    np.testing.assert_allclose(named.coef_, usual.coef_, atol=1e-3)
+    larger = LinearSVC(solver=solver, warm_start=True, **common).fit(X, y, weight)
+    assert larger.fit(X, y, weight).n_iter_[0] == 1  # none, reported as one
+    for wrong in ({"loss": "squared_hinge"}, {"bias": "none"}, {"multi_class": "cs"}):
+        with pytest.raises(ValueError, match="two classes"):
+            LinearSVC(solver=solver, **common | wrong).fit(X, y)
+    with pytest.raises(ValueError, match="does not apply"):
+        LinearSVC(solver=solver, multi_class="ovo").fit(X, y)
+
+
+def test_decomposition_stops() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    X = minmax_scale(X, (-1, 1))
+    slow: dict[str, Any] = {"solver": "most-violating-pair", "C": 100.0, "tol": 1e-8}
+
+    def fails(_: Progress) -> bool:
+        raise RuntimeError("no space left")
+
+    def interrupt(_: Progress) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    stops: list[tuple[dict[str, Any], str]] = [
+        ({"max_iter": 5}, "max_iter"),
+        ({"max_time": 0.02}, "max_time"),
+        ({"on_progress": lambda _: True}, "callback"),
+        ({"on_progress": interrupt, "on_interrupt": "keep"}, "interrupted"),
+    ]
+    for params, reason in stops:
+        with pytest.warns(ConvergenceWarning, match=reason):
+            model = LinearSVC(**slow, **params).fit(X, y)
+        assert model.certificate_.stop_reason == reason
+        assert verify(model, X, y).dual == pytest.approx(model.certificate_.dual, rel=1e-9, abs=1e-9)
+    with pytest.raises(RuntimeError, match="no space left"):
+        LinearSVC(**slow, on_progress=fails).fit(X, y)
 
 
 @pytest.mark.parametrize("bias", ["none", "regularized"])

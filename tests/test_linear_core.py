@@ -182,8 +182,19 @@ def test_limits_and_going_on() -> None:
         assert check(problem, rest, 1e-6).dual == pytest.approx(whole.report.dual, rel=1e-8)
     assert run(problem, tol=1e-6, max_iter=7).report.n_iter == 7
     assert run(problem, tol=1e-6, max_passes=3).report.passes == 3
-    assert 5000 <= run(problem, tol=1e-6, max_cost=5000.0).report.cost <= 5100
+    assert run(problem, tol=1e-6, max_cost=5000.0).report.cost <= 5100
     assert run(problem, tol=1e-6, max_time=0.0).report.n_iter == 0
+
+
+def test_what_is_hopeless_is_given_up_early() -> None:
+    X, y = noisy_classes(200, 3)
+    easy, hard = (linear_problem(X, y, "cs", Loss.HINGE, C=C) for C in (0.01, 1e6))
+    enough = 4 * run(easy, tol=1e-4).report.cost
+    assert run(easy, tol=1e-4, max_cost=enough).report.stop_reason is StopReason.CONVERGED
+    given_up = run(hard, tol=1e-4, max_cost=enough)
+    assert given_up.report.stop_reason is StopReason.UNFINISHED
+    assert 0.1 * enough <= given_up.report.cost < 0.5 * enough
+    assert (given_up.amounts >= 0).all()
 
 
 @each_machine

@@ -67,7 +67,7 @@ def test_max_iter_holds_for_each_pair(slow_data: Data, bias: str, solver: str) -
 @each_way
 def test_max_time_is_for_all_pairs(slow_data: Data, bias: str, solver: str) -> None:
     X, y = slow_data
-    clf = slow(bias=bias, solver=solver, max_time=0.15)
+    clf = slow(bias=bias, solver=solver, max_time=0.06)
     with pytest.warns(ConvergenceWarning, match=r"ended early \(max_time\).*raise max_time, or go on with"):
         clf.fit(X, y)
     assert_usable(clf, X, y)

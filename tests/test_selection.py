@@ -19,7 +19,7 @@ from helpers import noisy_classes
 from multimargin import SVC, SVCCV, Progress, verify
 from multimargin.kernels import KernelSpec, KernelStore
 from multimargin.selection.results import SelectionResults
-from multimargin.selection.shared_kernels import SharedKernels, make_basis
+from multimargin.selection.shared_kernels import FEW_FEATURES, SharedKernels, make_basis
 from multimargin.selection.units import SelectionProblem, UnitResult, evaluate_gamma, evaluate_unit
 
 CS = [0.5, 4.0, 64.0]
@@ -29,7 +29,12 @@ MACHINES = ("ovo", "dag", "ova", "ww", "cs", "llw")
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # some checks limit max_iter
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
-    [SVCCV(Cs=[0.5, 2.0], gammas=[0.1, 1.0], cv=2), SVCCV(Cs=[0.5, 2.0], gammas=[0.1, 1.0], cv=2, multi_class="ova")]
+    [
+        SVCCV(Cs=[0.5, 2.0], gammas=[0.1, 1.0], cv=2),
+        SVCCV(Cs=[0.5, 2.0], gammas=[0.1, 1.0], cv=2, multi_class="ova"),
+        # Without a bias, kernels as narrow as 0.1 leave heavy classes behind (so does SVC).
+        SVCCV(Cs=[0.5, 2.0], gammas=[0.01, 0.02], cv=2, multi_class="ww"),
+    ]
 )
 def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -273,17 +278,32 @@ def test_ctrl_c_keeps_the_folds_that_are_scored(noisy: Any) -> None:
     assert known[1].tolist() == [[True, False, False]] * 2
 
 
+@pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("name", ["rbf", "laplacian", "poly"])
-def test_kernels_have_the_same_bits_in_any_order(name: str, noisy: Any) -> None:
+def test_kernels_have_the_same_bits_in_any_order(name: str, wide: bool, noisy: Any) -> None:
     X = np.ascontiguousarray(noisy[0])
+    if wide:
+        X = np.hstack([X, np.zeros((len(X), FEW_FEATURES))])
     spec = KernelSpec(name, coef0=1.0)
-    rows = np.arange(40)
-    upward = SharedKernels(X, spec, "auto")
+    rows = np.arange(0, len(X), 3)
+    upward, on_reading = SharedKernels(X, spec, "auto"), SharedKernels(X, spec, "auto", on_reading=True)
     for gamma in 0.7 * np.exp2(np.arange(-11.0, 3.0)):
         found = upward.at(gamma, 0.0).block(rows, rows)
         alone = SharedKernels(X, spec, "auto").at(gamma, 0.0).block(rows, rows)
         np.testing.assert_array_equal(found, alone)
-        np.testing.assert_allclose(found, KernelSpec(name, gamma, coef0=1.0).gram(X[rows], X[rows]), rtol=1e-12)
+        np.testing.assert_array_equal(on_reading.at(gamma, 0.0).block(rows, rows), alone)
+        wanted = KernelSpec(name, gamma, coef0=1.0).gram(X[rows], X[rows])
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-18)  # (x'z + 1)^3 may be nearly nothing
+
+
+@pytest.mark.parametrize("n_features", [2, FEW_FEATURES + 1])
+def test_rows_of_problems_are_kept_beside_the_matrix(n_features: int) -> None:
+    kernels = SharedKernels(np.zeros((2300, n_features)), KernelSpec("rbf"), "auto")
+    assert kernels.whole
+    assert kernels.bytes_left > 2 * 12 * 1000**2  # two threads, each with 1,000 rows in both precisions
+    tight = SharedKernels(np.zeros((2300, n_features)), KernelSpec("rbf"), 12.0 * 2300**2 / 2**20)
+    assert tight.whole == (n_features <= FEW_FEATURES)  # of many features there are distances, too
+    assert SharedKernels(np.zeros((2300, n_features)), KernelSpec("rbf"), 40.0).whole is False
 
 
 def test_max_time(noisy: Any) -> None:

@@ -182,3 +182,17 @@ def test_pairs_and_any_splitter(noisy: Any) -> None:
     found = SVCCV(**GRID | {"cv": ShuffleSplit(2, random_state=0)}, per_pair=True, search="nested").fit(*noisy)
     assert found.n_splits_ == 2
     assert np.isfinite(found.best_score_)
+
+
+def test_the_callers_function_hears_of_units_elsewhere(noisy: Any, grid: SVCCV) -> None:
+    moments: list[Any] = []
+    found = SVCCV(**GRID, n_jobs=1, on_progress=moments.append).fit(*noisy)
+    _same(found, grid)
+    assert len(moments) == 9  # gammas times folds
+    steps = [moment.iteration for moment in moments]
+    assert steps == sorted(steps)
+    assert all(0 < moment.n_support <= 100 for moment in moments)
+    with pytest.warns(ConvergenceWarning, match=r"ended early \(callback\)"):
+        ended = SVCCV(**GRID, n_jobs=1, on_progress=lambda moment: True).fit(*noisy)
+    assert np.isfinite(ended.scores_["score"]).any(axis=1).sum() == 1
+    assert ended.stopped_.any()

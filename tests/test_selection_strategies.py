@@ -15,7 +15,14 @@ from multimargin import SVC, LinearSVC, verify
 from multimargin.selection.cells import Cells, Evaluate, Outcome, SearchTable, Unit, restricted
 from multimargin.selection.distribute import local
 from multimargin.selection.pair_selection import PerPairSVC, pair_parts, select_pairs
-from multimargin.selection.strategies import SearchOptions, best_linear_C, hold_out, run_search, second_line
+from multimargin.selection.strategies import (
+    SearchOptions,
+    best_along,
+    best_linear_C,
+    hold_out,
+    run_search,
+    second_line,
+)
 from multimargin.voting import ovr_scores, vote
 from separate_fits import Problem, Result, evaluate_gamma, make_problem
 
@@ -354,3 +361,27 @@ def test_pair_errors(problem: Problem) -> None:
     no_a = replace(problem, folds=((np.flatnonzero(problem.y > 0), np.flatnonzero(problem.y == 0)),))
     with pytest.raises(ValueError, match=r"training part of cv has no example of class 'a' or 'b'.*use stratified"):
         select_pairs("grid", no_a, CS, GAMMAS, local(evaluate_gamma))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 21])
+def test_the_best_of_a_line_that_rises_and_falls(n: int) -> None:
+    Cs = np.exp2(np.arange(n) - 10.0)
+    for best in range(n):
+        asked: list[float] = []
+
+        def means(some: np.ndarray, best: int = best, asked: list[float] = asked) -> np.ndarray:
+            asked.extend(some.tolist())
+            return np.asarray(-np.abs(np.log2(some) + 10.0 - best))
+
+        assert best_along(Cs, means) == Cs[best]
+        assert len(set(asked)) == len(asked)  # none twice
+        assert len(asked) <= n
+        if n == 21 and best < 8:
+            assert max(asked) <= Cs[10]  # large C are not tried in vain
+    flat = best_along(Cs, lambda some: np.zeros(len(some)))
+    assert flat == Cs[0]  # the smallest of equal ones
+
+
+def test_a_line_with_scores_that_are_missing() -> None:
+    Cs = np.exp2(np.arange(9.0))
+    assert best_along(Cs, lambda some: np.where(some < 16.0, np.nan, 1.0 / some)) == 16.0

@@ -188,9 +188,17 @@ def test_one_step_of_a_working_set(name: str, loss: Loss, q: int, case: Case) ->
     chosen = working_set(dual.gradient(a), a, dual.cap[dual.example], q)
     others = np.setdiff1d(np.arange(len(a)), chosen)
     np.testing.assert_array_equal(dual.flatten(core)[others], a[others])
-    # The optimum of the chosen ones need not be unique, but its gradient is.
     size = float(np.abs(dual.Q).max() * np.abs(np.concatenate([a, dual.flatten(twin)])).max())
-    np.testing.assert_allclose(gradient(problem, core), gradient(problem, twin), atol=1e-8 * (1 + size))
+
+    def violation(amounts: FloatArray) -> float:
+        b, cap = dual.flatten(amounts)[chosen], dual.cap[dual.example][chosen]
+        g = dual.gradient(dual.flatten(amounts))[chosen]
+        return float(np.maximum(np.where(b < cap, g, 0), np.where(b > 0, -g, 0)).max())
+
+    assert violation(core) <= 1e-9 * (1 + size)
+    if violation(twin) <= 1e-9 * (1 + size):  # a singular set is too much for the twin's sweeps at times
+        # The optimum of the chosen ones need not be unique, but its gradient is.
+        np.testing.assert_allclose(gradient(problem, core), gradient(problem, twin), atol=1e-8 * (1 + size))
 
 
 @each_pair_choice

@@ -4,6 +4,7 @@
 #include "binary_batch.hpp"
 #include "binary_path.hpp"
 #include "pair_model.hpp"
+#include "path_sums.hpp"
 #include "python_watcher.hpp"
 #include "statement.hpp"
 #include "store.hpp"
@@ -89,7 +90,7 @@ PathResult result_of(const BinaryPath& path) {
 }
 
 BatchResult solve_path_statements(const Store& store, const std::vector<const Statement*>& statements,
-                                  const Vector1<double>& Cs, Loss loss, const Options& options,
+                                  const Vector1<double>& Cs, Loss loss, const Options& options, PathPool& pool,
                                   const nb::object& watch) {
     std::deque<BinaryPath> paths;
     for (const Statement* s : statements) {
@@ -106,11 +107,60 @@ BatchResult solve_path_statements(const Store& store, const std::vector<const St
     BatchResult result;
     {
         const nb::gil_scoped_release released;
-        result.stop_reason = solve_paths(*store.source, paths, span_of(Cs), loss, options, &watcher);
+        result.stop_reason = solve_paths(*store.source, paths, span_of(Cs), loss, options, pool, &watcher);
     }
     for (const BinaryPath& path : paths) result.results.append(result_of(path));
     result.error = watcher.error;
     return result;
+}
+
+// (rows, columns, members), a member (amounts, first, sign) with a line of amounts for each C.
+PathShare share_from(const nb::tuple& given, Index n_source, std::vector<Matrix<double>>& kept) {
+    PathShare share;
+    share.rows = indices_of(nb::cast<Vector1<std::int64_t>>(given[0]));
+    share.columns = indices_of(nb::cast<Vector1<std::int64_t>>(given[1]));
+    check_indices(share.rows, n_source);
+    check_indices(share.columns, n_source);
+    share.n_costs = -1;
+    for (const nb::handle each : nb::list(given[2])) {
+        const nb::tuple member = nb::cast<nb::tuple>(each);
+        const auto amounts = nb::cast<Matrix<double>>(member[0]);
+        const Index n_costs = static_cast<Index>(amounts.shape(0)), width = static_cast<Index>(amounts.shape(1));
+        const Index first = nb::cast<Index>(member[1]);
+        if (share.n_costs < 0) share.n_costs = n_costs;
+        const bool fits = first >= 0 && first + static_cast<Index>(share.rows.size()) <= width;
+        if (!fits || n_costs != share.n_costs) throw nb::value_error("a member has other rows or costs than its share");
+        share.members.push_back({amounts.data(), width, first, nb::cast<double>(member[2])});
+        kept.push_back(amounts);
+    }
+    if (share.members.empty()) throw nb::value_error("a share needs members");
+    return share;
+}
+
+// A list of (sums, n_support) for each share; see path_sums.hpp.
+nb::list sum_path_shares(const Store& store, const nb::list& given, Index n_threads) {
+    std::vector<PathShare> shares;
+    std::vector<Matrix<double>> kept;  // what the shares point into
+    for (const nb::handle each : given) {
+        shares.push_back(share_from(nb::cast<nb::tuple>(each), store.source->size(), kept));
+    }
+    SignalWatcher watcher;
+    {
+        const nb::gil_scoped_release released;
+        ThreadTeam team(n_threads);
+        Monitor monitor(&watcher, infinity);
+        sum_paths(*store.source, shares, team, monitor);
+    }
+    if (watcher.pending) throw nb::python_error();
+    nb::list found;
+    for (PathShare& share : shares) {
+        const std::size_t n_costs = unsigned_index(share.n_costs);
+        std::vector<std::int64_t> n_support(share.n_support.begin(), share.n_support.end());
+        found.append(nb::make_tuple(
+            to_numpy<double>(std::move(share.sums), {share.members.size(), n_costs, share.columns.size()}),
+            to_numpy<std::int64_t>(std::move(n_support), {n_costs})));
+    }
+    return found;
 }
 
 // A one-vs-one model over the support vectors of a store.
@@ -190,6 +240,7 @@ void bind_binary(nb::module_& module) {
     nb::class_<BinaryResult>(module, "BinaryResult")
         .def_ro("amounts", &BinaryResult::amounts)
         .def_ro("report", &BinaryResult::report);
+    nb::class_<PathPool>(module, "PathPool").def(nb::init<>());
     nb::class_<PathResult>(module, "PathResult")
         .def_ro("amounts", &PathResult::amounts)
         .def_ro("bias", &PathResult::bias)
@@ -213,7 +264,8 @@ void bind_binary(nb::module_& module) {
         .def("classes", &sparse_classes, "points"_a, "dag"_a, "n_threads"_a);
     module.def("solve_binary", &solve_statements, "store"_a, "statements"_a, "loss"_a, "options"_a, "watch"_a.none());
     module.def("solve_binary_paths", &solve_path_statements, "store"_a, "statements"_a, "Cs"_a, "loss"_a, "options"_a,
-               "watch"_a.none());
+               "pool"_a, "watch"_a.none());
+    module.def("sum_paths", &sum_path_shares, "store"_a, "shares"_a, "n_threads"_a);
 }
 
 }  // namespace multimargin::bindings

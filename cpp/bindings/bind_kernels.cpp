@@ -4,6 +4,7 @@
 #include "python_watcher.hpp"
 #include "row_cache.hpp"
 #include "scores.hpp"
+#include "square_kernel.hpp"
 #include "store.hpp"
 
 namespace multimargin::bindings {
@@ -11,12 +12,6 @@ namespace multimargin::bindings {
 namespace {
 
 using namespace nb::literals;
-
-void check_indices(const std::vector<Index>& indices, Index size) {
-    for (const Index i : indices) {
-        if (i < 0 || i >= size) throw nb::index_error("a row index is out of range");
-    }
-}
 
 template <class T>
 NumpyArray<T> block(const Store& store, const Vector1<std::int64_t>& rows, const Vector1<std::int64_t>& columns) {
@@ -131,6 +126,21 @@ NumpyArray<double> scores_within(const Store& store, const Vector1<std::int64_t>
     return to_numpy<double>(std::move(result), {n_scores, n});
 }
 
+// The kernel matrix among all rows into `out`.
+void fill_into(const Store& store, const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out,
+               Index n_threads) {
+    const std::size_t n = unsigned_index(store.source->size());
+    if (out.shape(0) != n || out.shape(1) != n) throw nb::value_error("out must be square, with a line for each row");
+    SignalWatcher watcher;
+    {
+        const nb::gil_scoped_release released;
+        ThreadTeam team(n_threads);
+        Monitor monitor(&watcher, infinity);
+        fill_matrix(*store.source, out.data(), team, monitor);
+    }
+    if (watcher.pending) throw nb::python_error();
+}
+
 template <class Value, class Integer>
 void bind_sparse(nb::class_<SparseData>& sparse) {
     sparse.def(nb::init<const Vector1<Value>&, const Vector1<Integer>&, const Vector1<Integer>&, Index>(),
@@ -191,14 +201,15 @@ void bind_kernels(nb::module_& module) {
         .def(nb::init<const SparseData&, const Kernel&>(), "data"_a, "kernel"_a)
         .def(nb::init<const Matrix<float>&, const Kernel&>(), "data"_a.noconvert(), "kernel"_a)
         .def(nb::init<const Matrix<double>&, const Kernel&>(), "data"_a.noconvert(), "kernel"_a)
-        .def(nb::init<const Matrix<float>&, double>(), "gram"_a.noconvert(), "offset"_a)
-        .def(nb::init<const Matrix<double>&, double>(), "gram"_a.noconvert(), "offset"_a)
+        .def(nb::init<const Matrix<float>&, double, int>(), "gram"_a.noconvert(), "offset"_a, "squarings"_a = 0)
+        .def(nb::init<const Matrix<double>&, double, int>(), "gram"_a.noconvert(), "offset"_a, "squarings"_a = 0)
         .def("block_f32", &block<float>, "rows"_a, "columns"_a)
         .def("block_f64", &block<double>, "rows"_a, "columns"_a)
         .def("diagonal", &diagonal)
         .def("scores", &dense_scores<float>, "rows"_a, "beta"_a, "points"_a.noconvert(), "n_threads"_a)
         .def("scores", &dense_scores<double>, "rows"_a, "beta"_a, "points"_a.noconvert(), "n_threads"_a)
         .def("scores", &sparse_scores, "rows"_a, "beta"_a, "points"_a, "n_threads"_a)
+        .def("fill_into", &fill_into, "out"_a.noconvert(), "n_threads"_a)
         .def("scores_within", &scores_within, "rows"_a, "beta"_a, "columns"_a, "n_threads"_a);
     nb::class_<CachedRows>(module, "CachedRows")
         .def(nb::init<nb::object, std::size_t>(), "store"_a, "budget_bytes"_a)

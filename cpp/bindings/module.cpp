@@ -44,4 +44,6 @@ NB_MODULE(_core, module) {
     multimargin::bindings::bind_solver(module);
     multimargin::bindings::bind_binary(module);
     multimargin::bindings::bind_linear(module);
+    multimargin::bindings::bind_text(module);
+    multimargin::bindings::bind_online(module);
 }

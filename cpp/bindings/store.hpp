@@ -30,6 +30,12 @@ struct SparseData {
     CsrView view;
 };
 
+inline void check_indices(const std::vector<Index>& indices, Index size) {
+    for (const Index i : indices) {
+        if (i < 0 || i >= size) throw nb::index_error("a row index is out of range");
+    }
+}
+
 struct Store {
     template <class T>
     Store(const Matrix<T>& data, const Kernel& kernel)
@@ -39,8 +45,8 @@ struct Store {
 
     // A kernel matrix that the caller computed.
     template <class T>
-    Store(const Matrix<T>& matrix, double offset)
-        : owner(nb::cast(matrix)), source(std::make_unique<GramSource>(view_of(matrix), offset)) {}
+    Store(const Matrix<T>& matrix, double offset, int squarings)
+        : owner(nb::cast(matrix)), source(std::make_unique<GramSource>(view_of(matrix), offset, squarings)) {}
 
     nb::object owner;  // keeps the memory alive
     std::unique_ptr<KernelSource> source;

@@ -64,21 +64,15 @@ class BinaryLinear {
 
     static constexpr double passed_over = 0.0;  // a step costs no more than the look at it
 
-    Visit visit(Index e, const Extremes& rests_beyond, double step_above) {
+    Visit visit(Index e, double step_above) {
         Example& x = examples_[unsigned_index(e)];
         const double length = static_cast<double>(rows_.length(x.row));
         cost_ += length + visit_cost;
         const double g = 1.0 - x.sign * (rows_.dot(x.row, weights_.data()) + root_ * constant_) - x.ridge * x.amount;
         Visit visit;
-        if (x.amount == 0.0 && g < 0.0) {
-            visit.rests = -g > rests_beyond.fall;
-            return visit;
-        }
-        if (x.amount >= x.cap && g > 0.0) {
-            visit.rests = g > rests_beyond.rise;
-            return visit;
-        }
-        (g > 0.0 ? visit.gradient.rise : visit.gradient.fall) = std::abs(g);
+        visit.rests = (x.amount == 0.0 && g < 0.0) || (x.amount >= x.cap && g > 0.0);
+        if (visit.rests) return visit;
+        visit.violation = std::abs(g);
         if (!(std::abs(g) > step_above)) return visit;
         const double moved = std::min(std::max(x.amount + g * x.inverse, 0.0), x.cap);
         const double change = (moved - x.amount) * x.sign;

@@ -2,19 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <numeric>
-
-#include "kept_source.hpp"
 
 namespace multimargin {
 
 namespace {
-
-struct PathMemory {
-    BinaryMemory rows;
-    KeptMemory matrix;
-};
 
 // What a problem is at one C.
 BinaryProblem problem_at(const KernelSource& source, const std::vector<Index>& rows, const BinaryPath& path, double C,
@@ -48,15 +40,24 @@ void seed(const BinaryProblem& before, const BinaryProblem& now, double ratio, B
     state.scores_given = true;
 }
 
+// With the hinge loss a solution without a variable at its bound is one for every larger C.
+bool nothing_at_bound(const BinaryProblem& problem, const BinaryState& state) {
+    for (Index e = 0; e < problem.size(); ++e) {
+        if (!(state.amounts[unsigned_index(e)] < problem.cap(e))) return false;
+    }
+    return true;
+}
+
 class Paths {
   public:
     Paths(const KernelSource& source, std::deque<BinaryPath>& paths, std::span<const double> Cs, Loss loss,
-          const Options& options, Watcher* watcher)
+          const Options& options, PathPool& pool, Watcher* watcher)
         : source_(source),
           paths_(paths),
           Cs_(Cs),
           loss_(loss),
           options_(options),
+          pool_(pool),
           team_(options.n_threads),
           monitor_(watcher, options.max_time) {
         monitor_.describe([this] {
@@ -67,22 +68,25 @@ class Paths {
 
     StopReason run() {
         std::vector<Index> small;
-        PathMemory memory;
+        PathMemory memory = pool_.take();
         for (Index t = 0; t < static_cast<Index>(paths_.size()); ++t) {
             if (by_one_level(options_, size(t))) {
                 small.push_back(t);
             } else {
-                follow(paths_[unsigned_index(t)], options_, team_, memory);
+                BinaryPath& path = paths_[unsigned_index(t)];
+                if (monitor_.poll()) break;
+                // Blocks ask for few of so many rows: a matrix of its own would cost more than it saves (shuttle: half
+                // of a search).
+                solve_each(source_, path.rows, path, options_, team_, memory.rows);
             }
         }
+        pool_.give_back(std::move(memory));
         Options options = options_;
         options.cache_bytes /= static_cast<double>(team_.n_threads());
         const auto one = [&](Index i) {
-            ThreadTeam alone(1);
-            PathMemory own = take_memory();
-            follow(paths_[unsigned_index(small[unsigned_index(i)])], options, alone, own);
-            const std::lock_guard lock(mutex_);
-            spare_.push_back(std::move(own));
+            PathMemory own = pool_.take();
+            follow(paths_[unsigned_index(small[unsigned_index(i)])], options, own);
+            pool_.give_back(std::move(own));
         };
         team_.run(static_cast<Index>(small.size()), one, [this] { monitor_.poll(); });
         return monitor_.stopped() ? monitor_.reason() : StopReason::converged;
@@ -91,24 +95,16 @@ class Paths {
   private:
     Index size(Index t) const { return static_cast<Index>(paths_[unsigned_index(t)].rows.size()); }
 
-    PathMemory take_memory() {
-        const std::lock_guard lock(mutex_);
-        if (spare_.empty()) return {};
-        PathMemory memory = std::move(spare_.back());
-        spare_.pop_back();
-        return memory;
-    }
-
-    void follow(BinaryPath& path, const Options& options, ThreadTeam& team, PathMemory& memory) {
+    void follow(BinaryPath& path, const Options& options, PathMemory& memory) {
         const Index n = static_cast<Index>(path.rows.size());
         if (monitor_.poll()) return;
+        ThreadTeam alone(1);
         if (KeptSource::bytes(n) > options.cache_bytes)
-            return solve_each(source_, path.rows, path, options, team, memory.rows);
+            return solve_each(source_, path.rows, path, options, alone, memory.rows);
         const KeptSource kept(source_, path.rows, memory.matrix);
-        if (team.n_threads() > 1) kept.compute_all();
         std::vector<Index> all(unsigned_index(n));
         std::iota(all.begin(), all.end(), Index{0});
-        solve_each(kept, all, path, options, team, memory.rows);
+        solve_each(kept, all, path, options, alone, memory.rows);
     }
 
     void solve_each(const KernelSource& source, const std::vector<Index>& rows, BinaryPath& path,
@@ -117,6 +113,13 @@ class Paths {
         std::vector<BinaryProblem> problems;  // the last two
         std::vector<BinaryState> state;
         for (std::size_t k = 0; k < Cs_.size(); ++k) {
+            if (k > 0 && may_stay(path.points.back().report) && nothing_at_bound(problems.back(), state[0])) {
+                path.points.push_back(path.points.back());
+                path.points.back().report.iterations = 0;
+                path.points.back().report.seconds = 0.0;
+                ++path.n_done;
+                continue;
+            }
             problems.push_back(problem_at(source, rows, path, Cs_[k], loss_));
             if (k == 0) {
                 state.emplace_back(problems.back());
@@ -130,6 +133,10 @@ class Paths {
             account(report);
             ++path.n_done;
         }
+    }
+
+    bool may_stay(const BinaryReport& report) const {
+        return loss_ == Loss::hinge && report.stop_reason == StopReason::converged && report.verified;
     }
 
     void account(const BinaryReport& report) {
@@ -148,18 +155,31 @@ class Paths {
     std::span<const double> Cs_;
     Loss loss_;
     const Options& options_;
+    PathPool& pool_;
     ThreadTeam team_;
     Monitor monitor_;
     std::mutex mutex_;
     Progress progress_;
-    std::vector<PathMemory> spare_;  // of paths that are done
 };
 
 }  // namespace
 
+PathMemory PathPool::take() {
+    const std::lock_guard lock(mutex_);
+    if (spare_.empty()) return {};
+    PathMemory memory = std::move(spare_.back());
+    spare_.pop_back();
+    return memory;
+}
+
+void PathPool::give_back(PathMemory memory) {
+    const std::lock_guard lock(mutex_);
+    spare_.push_back(std::move(memory));
+}
+
 StopReason solve_paths(const KernelSource& source, std::deque<BinaryPath>& paths, std::span<const double> Cs, Loss loss,
-                       const Options& options, Watcher* watcher) {
-    return Paths(source, paths, Cs, loss, options, watcher).run();
+                       const Options& options, PathPool& pool, Watcher* watcher) {
+    return Paths(source, paths, Cs, loss, options, pool, watcher).run();
 }
 
 }  // namespace multimargin

@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <deque>
+#include <mutex>
 
 #include "binary_solve.hpp"
+#include "kept_source.hpp"
 
 namespace multimargin {
 
@@ -21,11 +23,28 @@ struct BinaryPath {
     std::atomic<Index> n_done{0};   // points that may be read from another thread
 };
 
+struct PathMemory {
+    BinaryMemory rows;
+    KeptMemory matrix;
+};
+
+// Memory of paths that are done, for those to come: new memory must be cleared page by page.
+class PathPool {
+  public:
+    PathMemory take();
+    void give_back(PathMemory memory);
+
+  private:
+    std::mutex mutex_;
+    std::vector<PathMemory> spare_;
+};
+
 // Solves every problem for every C, ascending, each to options.tol with a float64 look (see binary_solve.hpp).
 // The problems are taken in the order given, side by side where they are small; what they leave does not depend on the
-// number of threads. A kernel matrix that fits its thread's share of options.cache_bytes is computed once for all C.
+// number of threads. The kernel matrix of a small problem that fits its thread's share of options.cache_bytes is
+// computed once for all C.
 // A stop leaves the points that were finished. options.max_iter holds for each point, options.max_time for all.
 StopReason solve_paths(const KernelSource& source, std::deque<BinaryPath>& paths, std::span<const double> Cs, Loss loss,
-                       const Options& options, Watcher* watcher);
+                       const Options& options, PathPool& pool, Watcher* watcher);
 
 }  // namespace multimargin

@@ -164,7 +164,8 @@ double BlockDescent<T>::step(Index j) {
                                  machine_.sigma[y],
                                  block_->diagonal()[j],
                                  block_->cap()[j],
-                                 problem_.loss() == Loss::hinge ? 0.0 : block_->ridge()[j]};
+                                 problem_.loss() == Loss::hinge ? 0.0 : block_->ridge()[j],
+                                 terms.uniform};
     const std::span<double> solution(target_.data(), n);
     if (machine_.bound == Bound::box) {
         solve_box_example(example, solution, scratch_);

@@ -25,6 +25,7 @@ struct ExampleProblem {
     double diagonal = 1.0;  // k_ii
     double cap = 1.0;       // C_i; infinite for the squared hinge
     double ridge = 0.0;     // 1/(2 C_i) for the squared hinge, else 0
+    bool uniform = false;   // known: D and w are the same for all variables
 };
 
 // Memory that is reused from one example to the next.

@@ -1,15 +1,13 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "breakpoints.hpp"
 #include "example_problem.hpp"
+#include "lanes.hpp"
 
 namespace multimargin {
 
 namespace {
-
-double sum_of(std::span<const double> a) { return std::accumulate(a.begin(), a.end(), 0.0); }
 
 bool all_equal(std::span<const double> values) {
     return std::all_of(values.begin(), values.end(), [&](double v) { return v == values[0]; });
@@ -18,8 +16,8 @@ bool all_equal(std::span<const double> values) {
 // The phi for which the entries above it are those it was computed from: Newton's method on a function that is
 // piecewise linear and convex or concave, so that from the second point on the entries only join or only leave.
 template <class Root>
-double root_above(std::span<const double> entries, Root root) {
-    double total = sum_of(entries), phi = 0.0;
+double root_above(std::span<const double> entries, double least, Root root) {
+    double total = sum_of(entries), phi = least;
     std::size_t count = entries.size(), before = count + 1;
     // An entry that equals phi may join and leave by rounding, for ever.
     for (std::size_t pass = 0; count != before && pass <= entries.size() + 1; ++pass) {
@@ -45,31 +43,38 @@ void project(const ExampleProblem& problem, std::span<double> a, ExampleScratch&
     const double w = problem.weight[0];
     const double shared = (problem.diagonal * problem.sigma * w * w + problem.ridge) / curvature;
     const double start_sum = sum_of(a), per_gradient = 1.0 / curvature;
+    const auto z_of = [&](std::size_t p) { return a[p] + problem.gradient[p] * per_gradient; };
+    double tops[n_lanes] = {-infinity, -infinity, -infinity, -infinity};
+    by_lanes(a.size(), [&](std::size_t k, std::size_t p) { tops[k] = std::max(tops[k], z_of(p)); });
+    const double z_top = largest_of(tops);
     std::size_t top = 0;
-    double z_top = -infinity;
-    for (std::size_t p = 0; p < a.size(); ++p) {
-        const double z = a[p] + problem.gradient[p] * per_gradient;
-        if (!(z > z_top)) continue;
-        top = p;
-        z_top = z;
-    }
+    while (top + 1 < a.size() && z_of(top) != z_top) ++top;
     const double a_top = a[top], g_top = problem.gradient[top];
-    for (std::size_t p = 0; p < a.size(); ++p) a[p] = (a[p] - a_top) + (problem.gradient[p] - g_top) * per_gradient;
-    // No entry that is cap below the largest one can stay: the largest alone would fill the simplex.
+    double held[n_lanes] = {}, holders[n_lanes] = {};
+    by_lanes(a.size(), [&](std::size_t k, std::size_t p) {
+        const bool holds = a[p] > 0.0 || p == top;
+        a[p] = (a[p] - a_top) + (problem.gradient[p] - g_top) * per_gradient;
+        held[k] += holds ? a[p] : 0.0;
+        holders[k] += holds ? 1.0 : 0.0;
+    });
+    // With m positive entries: phi + z_top = shared (their total - m phi - start_sum), or their sum is cap; phi is the
+    // larger root. That of some entries, for instance those positive before, is not above it (the first if shared >=
+    // 0).
+    const auto open = [&](double total, double m) {
+        return (shared * (total - start_sum) - z_top) / (1.0 + shared * m);
+    };
+    const auto full = [&](double total, double m) { return (total - problem.cap) / m; };
+    const double total = sum_of(held), count = sum_of(holders);
+    const double least = std::max(full(total, count), shared >= 0.0 ? open(total, count) : -infinity);
     auto& entries = scratch.entries;
     entries.clear();
     for (const double value : a) {
-        if (value > -problem.cap) entries.push_back(value);
+        if (value > least) entries.push_back(value);
     }
-    // With m positive entries: phi + z_top = shared (their total - m phi - start_sum), or their sum is cap.
-    double phi = root_above(entries, [&](double total, double count) {
-        return (shared * (total - start_sum) - z_top) / (1.0 + shared * count);
-    });
+    double phi = root_above(entries, least, open);
     double sum = 0.0;
     for (const double value : entries) sum += std::max(0.0, value - phi);
-    if (sum > problem.cap) {
-        phi = root_above(entries, [&](double total, double count) { return (total - problem.cap) / count; });
-    }
+    if (sum > problem.cap) phi = root_above(entries, least, full);
     for (double& value : a) value = std::max(0.0, value - phi);
 }
 
@@ -196,18 +201,21 @@ void solve_linear(const ExampleProblem& problem, std::span<double> a) {
     if (*best > 0.0 || problem.ridge > 0.0) a[p] = sum;
 }
 
-}  // namespace
-
-void solve_simplex_example(const ExampleProblem& problem, std::span<double> a, ExampleScratch& scratch) {
-    const bool equal = all_equal(problem.private_square) && all_equal(problem.weight);
+// Curvature that the gradient drowns over the whole range counts as none.
+bool is_flat(const ExampleProblem& problem) {
     double steepest = 0.0, bend = 0.0;
-    for (std::size_t p = 0; p < a.size(); ++p) {
+    for (std::size_t p = 0; p < problem.gradient.size(); ++p) {
         steepest = std::max(steepest, std::abs(problem.gradient[p]));
         bend = std::max(bend, problem.diagonal * problem.private_square[p]);
     }
-    // Curvature that the gradient drowns over the whole range counts as none.
-    const bool flat = !equal && problem.ridge == 0.0 && bend * problem.cap <= 1e-14 * steepest;
-    if (!(problem.diagonal > curvature_floor) || flat) {
+    return problem.ridge == 0.0 && bend * problem.cap <= 1e-14 * steepest;
+}
+
+}  // namespace
+
+void solve_simplex_example(const ExampleProblem& problem, std::span<double> a, ExampleScratch& scratch) {
+    const bool equal = problem.uniform || (all_equal(problem.private_square) && all_equal(problem.weight));
+    if (!(problem.diagonal > curvature_floor) || (!equal && is_flat(problem))) {
         solve_linear(problem, a);
         return;
     }
@@ -218,9 +226,8 @@ void solve_simplex_example(const ExampleProblem& problem, std::span<double> a, E
     }
     // What rounding leaves above zero is zero, and it must not push the sum over its bound.
     const double scale = problem.ridge > 0.0 ? 0.5 / problem.ridge : problem.cap;
-    for (double& value : a) {
-        if (scale < infinity && value <= bound_tolerance * scale) value = 0.0;
-    }
+    const double negligible = scale < infinity ? bound_tolerance * scale : 0.0;
+    for (double& value : a) value = value <= negligible ? 0.0 : value;
     const double sum = sum_of(a);
     if (sum > problem.cap) {
         for (double& value : a) value *= problem.cap / sum;

@@ -251,8 +251,8 @@ double FeatureDescent::step_example(Index e, const float* scores, float* change)
     const double violation = example_violation(machine_.bound, {gradient_.data(), n}, {a, n}, problem_.cap(e));
     if (violation < visit_share * largest_) return violation;
     const ExampleTerms& terms = machine_.terms_of(problem_.class_of(e));
-    const ExampleProblem example{{gradient_.data(), n}, terms.private_square, terms.weight,     machine_.sigma[y],
-                                 problem_.diagonal(e),  problem_.cap(e),      problem_.ridge(e)};
+    const ExampleProblem example{{gradient_.data(), n}, terms.private_square, terms.weight,      machine_.sigma[y],
+                                 problem_.diagonal(e),  problem_.cap(e),      problem_.ridge(e), terms.uniform};
     simplex ? solve_simplex_example(example, {a, n}, scratch_) : solve_box_example(example, {a, n}, scratch_);
     change_of(e, change);
     return violation;

@@ -17,13 +17,19 @@ struct GramRows final : KernelRows {
 // The matrix holds (row, column) or, for points, (column, row).
 enum class Layout { by_row, by_column };
 
+double squared(double value, int times) {
+    for (int t = 0; t < times; ++t) value *= value;
+    return value;
+}
+
 template <class T, Layout layout>
 class GramColumns final : public KernelColumns<T> {
   public:
-    GramColumns(DenseView matrix, double offset, std::span<const Index> columns)
+    GramColumns(DenseView matrix, double offset, int squarings, std::span<const Index> columns)
         : KernelColumns<T>(static_cast<Index>(columns.size())),
           matrix_(matrix),
           offset_(offset),
+          squarings_(squarings),
           columns_(columns.begin(), columns.end()) {
         for (const Index column : columns_) {
             if (runs_.empty() || column != runs_.back().first + runs_.back().count) runs_.push_back({column, 0});
@@ -45,7 +51,7 @@ class GramColumns final : public KernelColumns<T> {
             const Index* columns = columns_.data() + first;
             if (layout == Layout::by_row && !matrix_.is_float32()) {  // without a branch for each value
                 const double* values = matrix_.row_f64(row);
-                for (Index j = 0; j < count; ++j) line[j] = static_cast<T>(values[columns[j]] + offset_);
+                for (Index j = 0; j < count; ++j) line[j] = rounded(values[columns[j]]);
             } else {
                 for (Index j = 0; j < count; ++j) {
                     const bool by_row = layout == Layout::by_row;
@@ -53,6 +59,7 @@ class GramColumns final : public KernelColumns<T> {
                         static_cast<T>((by_row ? matrix_.at(row, columns[j]) : matrix_.at(columns[j], row)) + offset_);
                 }
             }
+            square(line, count);
             std::fill(line + count, line + panel_width, T(0));
         }
     }
@@ -64,9 +71,10 @@ class GramColumns final : public KernelColumns<T> {
             const double* from = matrix_.row_f64(row);
             T* to = out;
             for (const Run& run : runs_) {
-                for (Index j = 0; j < run.count; ++j) to[j] = static_cast<T>(from[run.first + j] + offset_);
+                for (Index j = 0; j < run.count; ++j) to[j] = rounded(from[run.first + j]);
                 to += run.count;
             }
+            square(out, this->size());
             std::fill(to, out + this->n_panels() * panel_width, T(0));
             out += ld;
         }
@@ -77,28 +85,47 @@ class GramColumns final : public KernelColumns<T> {
         Index first, count;
     };
 
+    // Squares are made in float64: before a value is rounded to float32, or of many values at a time.
+    T rounded(double value) const {
+        if constexpr (std::is_same_v<T, float>) value = squared(value, squarings_);
+        return static_cast<T>(value + offset_);
+    }
+    void square(T* values, Index n) const {
+        if constexpr (std::is_same_v<T, double>) {
+            if (squarings_ > 0) simd::best_table().square_times(values, n, squarings_);
+        }
+    }
+
     DenseView matrix_;
     double offset_;
+    int squarings_;
     std::vector<Index> columns_;
     std::vector<Run> runs_;  // of neighbouring columns
 };
 
 }  // namespace
 
-GramSource::GramSource(DenseView matrix, double offset) : matrix_(matrix), offset_(offset) {
+GramSource::GramSource(DenseView matrix, double offset, int squarings)
+    : matrix_(matrix), offset_(offset), squarings_(squarings) {
     if (matrix.rows() != matrix.columns()) throw std::invalid_argument("a kernel matrix is square");
+    if (squarings < 0 || (squarings > 0 && (offset != 0.0 || matrix.is_float32()))) {
+        throw std::invalid_argument("values are squared in float64 and without an offset");
+    }
 }
 
+double GramSource::diagonal(Index i) const { return squared(matrix_.at(i, i), squarings_) + offset_; }
+
 std::unique_ptr<KernelColumns<float>> GramSource::columns_f32(std::span<const Index> columns) const {
-    return std::make_unique<GramColumns<float, Layout::by_row>>(matrix_, offset_, columns);
+    return std::make_unique<GramColumns<float, Layout::by_row>>(matrix_, offset_, squarings_, columns);
 }
 
 std::unique_ptr<KernelColumns<double>> GramSource::columns_f64(std::span<const Index> columns) const {
-    return std::make_unique<GramColumns<double, Layout::by_row>>(matrix_, offset_, columns);
+    return std::make_unique<GramColumns<double, Layout::by_row>>(matrix_, offset_, squarings_, columns);
 }
 
 const DenseView& GramSource::checked(const DataView& data) const {
     const DenseView* points = std::get_if<DenseView>(&data);
+    if (squarings_ > 0) throw std::logic_error("squares of kernel values know no other points");
     if (points == nullptr) throw std::invalid_argument("a kernel matrix needs dense points");
     if (points->columns() != size()) throw std::invalid_argument("the widths of the two data sets differ");
     return *points;
@@ -106,12 +133,12 @@ const DenseView& GramSource::checked(const DataView& data) const {
 
 std::unique_ptr<KernelColumns<double>> GramSource::foreign_columns(const DataView& data,
                                                                    std::span<const Index> columns) const {
-    return std::make_unique<GramColumns<double, Layout::by_column>>(checked(data), offset_, columns);
+    return std::make_unique<GramColumns<double, Layout::by_column>>(checked(data), offset_, 0, columns);
 }
 
 std::unique_ptr<KernelColumns<float>> GramSource::foreign_columns_f32(const DataView& data,
                                                                       std::span<const Index> columns) const {
-    return std::make_unique<GramColumns<float, Layout::by_column>>(checked(data), offset_, columns);
+    return std::make_unique<GramColumns<float, Layout::by_column>>(checked(data), offset_, 0, columns);
 }
 
 }  // namespace multimargin

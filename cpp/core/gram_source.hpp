@@ -5,12 +5,14 @@
 
 namespace multimargin {
 
-// Reads a symmetric matrix in place; `offset` is added to every value, as in Kernel.
+// Reads a symmetric matrix in place; `offset` is added to every value, as in Kernel. With `squarings` its values count
+// as squared so many times, which for exp(-gamma d) doubles gamma as often; then there is no offset, and no other
+// points.
 class GramSource final : public KernelSource {
   public:
-    GramSource(DenseView matrix, double offset);
+    GramSource(DenseView matrix, double offset, int squarings = 0);
     Index size() const override { return matrix_.rows(); }
-    double diagonal(Index i) const override { return matrix_.at(i, i) + offset_; }
+    double diagonal(Index i) const override;
     // A value is one read, so that keeping a second copy of it brings nothing.
     double cost() const override { return 2.0; }
     std::unique_ptr<KernelColumns<float>> columns_f32(std::span<const Index> columns) const override;
@@ -27,6 +29,7 @@ class GramSource final : public KernelSource {
 
     DenseView matrix_;
     double offset_;
+    int squarings_;
 };
 
 }  // namespace multimargin

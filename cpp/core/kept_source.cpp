@@ -85,12 +85,6 @@ KeptSource::KeptSource(const KernelSource& of, std::span<const Index> rows, Kept
     memory.f32.reserve(n);
 }
 
-void KeptSource::compute_all() const {
-    for (Index i = 0; i < size_; ++i) {
-        if (!present_[unsigned_index(i)]) compute(i);
-    }
-}
-
 void KeptSource::compute(Index i) const {
     double* from = memory_.f64.data() + i * ld_;
     float* to = memory_.f32.data() + i * ld_;

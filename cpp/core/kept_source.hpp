@@ -12,14 +12,11 @@ struct KeptMemory {
     RawArray<float> f32;
 };
 
-// Its rows are numbered 0, 1, ... in the order in which they are given. For one thread at a time, unless all rows were
-// computed at once.
+// Its rows are numbered 0, 1, ... in the order in which they are given. For one thread at a time.
 class KeptSource final : public KernelSource {
   public:
     // Source and memory must outlive it.
     KeptSource(const KernelSource& of, std::span<const Index> rows, KeptMemory& memory);
-
-    void compute_all() const;
 
     // What it holds for so many rows.
     static double bytes(Index n_rows);

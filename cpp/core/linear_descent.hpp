@@ -49,7 +49,7 @@ class LinearDescent {
     // What LinearPasses asks for. Passing over small violations halves the time of the machines most of whose examples
     // have free variables (satimage, C = 1: llw 1.5 s to 0.8, rm 1.3 to 0.6), and costs the others nothing.
     static constexpr double passed_over = 0.05;
-    Visit visit(Index e, const Extremes& rests_beyond, double step_above);
+    Visit visit(Index e, double step_above);
     double cost() const { return cost_; }
     void fetch_example(Index) const {}
     void fetch_row(Index) const {}
@@ -67,12 +67,13 @@ class LinearDescent {
     void make_feasible();
     std::span<double> amounts_of(std::size_t e);
     void score(const simd::Lines& x);
-    // Adds x times the coefficients of the changes of an example's variables.
+    // The coefficients of the changes of an example's variables; adds x times them.
+    void gather(std::size_t y, std::span<const double> changes);
     void add_to_weights(const simd::Lines& x, std::size_t y, std::span<const double> changes);
     void gradient_of(std::size_t e, std::span<const double> a);
-    Visit judge(std::size_t e, std::span<const double> a, const Extremes& rests_beyond) const;
-    Visit judge_box(std::span<const double> a, double cap, const Extremes& rests_beyond) const;
-    Visit judge_simplex(std::span<const double> a, double cap, const Extremes& rests_beyond) const;
+    Visit judge(std::size_t e, std::span<const double> a) const;
+    bool rests_in_box(std::span<const double> a, double cap) const;
+    bool rests_in_simplex(std::span<const double> a, double cap) const;
     void step(std::size_t e, std::span<double> a);
     double weight_norm() const;
     double dual() const;
@@ -88,6 +89,7 @@ class LinearDescent {
     std::size_t width_;                     // components of an example, filled up
     Index ld_;                              // classes, filled up
     double root_;                           // of the offset
+    bool plain_;                            // margins are differences of two scores, with one target
     std::vector<std::vector<Term>> terms_;  // by class
     std::vector<double> diagonal_;          // k_ii
     std::vector<double> amounts_;

@@ -31,9 +31,11 @@ void Machine::complete() {
     terms_.assign(components.size(), {});
     for (std::size_t y = 0; y < components.size(); ++y) {
         most_components_ = std::max(most_components_, static_cast<Index>(components[y].size()));
+        ExampleTerms& terms = terms_[y];
         for (const Component& p : components[y]) {
-            terms_[y].private_square.push_back(p.private_square);
-            terms_[y].weight.push_back(p.weight);
+            terms.private_square.push_back(p.private_square);
+            terms.weight.push_back(p.weight);
+            terms.uniform = terms.uniform && p.private_square == terms.private_square[0] && p.weight == terms.weight[0];
         }
     }
 }

@@ -28,6 +28,7 @@ struct Component {
 // M of one class's components as arrays, for the problem of one example.
 struct ExampleTerms {
     std::vector<double> private_square, weight;
+    bool uniform = true;  // both the same for all components
 };
 
 struct Machine {

@@ -24,7 +24,7 @@ struct Progress {
 
 enum class Verdict { go_on, interrupted, callback };
 
-// Asked about every 50 ms from the calling thread. Implemented by the bindings.
+// Asked at the first poll and then about every 50 ms from the calling thread. Implemented by the bindings.
 class Watcher {
   public:
     virtual ~Watcher() = default;
@@ -94,7 +94,7 @@ class Monitor {
     Watcher* watcher_;
     double max_seconds_;
     double reserve_ = 0.0;
-    double last_ = 0.0;
+    double last_ = -interval;  // the first poll asks, so that many short solves in a row are watched, too
     std::atomic<bool> stopped_{false};
     StopReason reason_ = StopReason::converged;
     std::function<Progress()> describe_;

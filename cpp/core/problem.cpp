@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "example_problem.hpp"
+#include "lanes.hpp"
 
 namespace multimargin {
 
@@ -106,13 +107,14 @@ double example_violation(Bound bound, std::span<const double> gradient, std::spa
         }
         return largest;
     }
-    const double slack = slack_of(std::accumulate(a.begin(), a.end(), 0.0), cap);
-    double top = 0.0, low = slack > 0.0 ? 0.0 : infinity;
-    for (std::size_t p = 0; p < a.size(); ++p) {
-        top = std::max(top, gradient[p]);
-        if (a[p] > 0.0) low = std::min(low, gradient[p]);
-    }
-    return std::max(0.0, top - low);
+    double tops[n_lanes] = {}, lows[n_lanes] = {infinity, infinity, infinity, infinity}, sums[n_lanes] = {};
+    by_lanes(a.size(), [&](std::size_t k, std::size_t p) {
+        tops[k] = std::max(tops[k], gradient[p]);
+        lows[k] = std::min(lows[k], a[p] > 0.0 ? gradient[p] : infinity);
+        sums[k] += a[p];
+    });
+    const bool slack = slack_of(total_of(sums), cap) > 0.0;
+    return std::max(0.0, largest_of(tops) - std::min(smallest_of(lows), slack ? 0.0 : infinity));
 }
 
 Summary summarize(const Problem& problem, const FullState& state) {

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "lanes.hpp"
 #include "linear_examples.hpp"
 #include "linear_rows.hpp"
 
@@ -49,8 +50,8 @@ void ProximalPasses::run(const ThreadTeam::Task& task, ThreadTeam& team) const {
 }
 
 // v becomes the nearest point within the bounds; the squared hinge takes its charge off.
-void ProximalPasses::project(std::size_t i, double sigma, double* v) const {
-    if (bound_ == Bound::simplex) return project_on_simplex(i, sigma, v);
+void ProximalPasses::project(std::size_t i, double sigma, double* v, std::vector<double>& entries) const {
+    if (bound_ == Bound::simplex) return project_on_simplex(i, sigma, v, entries);
     const std::size_t n = components(i).size();
     if (loss_ == Loss::hinge) {
         for (std::size_t p = 0; p < n; ++p) v[p] = std::min(std::max(v[p], 0.0), C_[i]);
@@ -61,39 +62,54 @@ void ProximalPasses::project(std::size_t i, double sigma, double* v) const {
 }
 
 // a = max(0, v - tau), HL02 (18) without curvature of its own. Hinge: tau = 0 if the sum is within C, else the sum is
-// C; squared hinge: tau = sigma sum(a) / (2 C). The entries above the last tau give the next, which only rises.
-void ProximalPasses::project_on_simplex(std::size_t i, double sigma, double* v) const {
+// C, so that tau is not below the largest less C, and only what is above that takes part; squared hinge: tau = sigma
+// sum(a) / (2 C). The entries above the last tau give the next, which only rises.
+void ProximalPasses::project_on_simplex(std::size_t i, double sigma, double* v, std::vector<double>& entries) const {
     const std::size_t n = components(i).size();
     const bool hinge = loss_ == Loss::hinge;
-    double sum = 0.0;
+    const double C = C_[i];
+    double sums[n_lanes] = {}, tops[n_lanes] = {};
+    by_lanes(n, [&](std::size_t k, std::size_t p) {
+        const double value = v[p] > 0.0 ? v[p] : 0.0;
+        v[p] = value;
+        sums[k] += value;
+        tops[k] = value > tops[k] ? value : tops[k];
+    });
+    const double largest = largest_of(tops);
+    if (largest == 0.0 || (hinge && total_of(sums) <= C)) return;
+    const double own = hinge ? 0.0 : 2.0 * C / scale(i, sigma), taken = hinge ? C : 0.0;
+    double tau = hinge ? std::max(0.0, largest - C) : 0.0;
+    entries.resize(n);
+    std::size_t n_entries = 0;
     for (std::size_t p = 0; p < n; ++p) {
-        v[p] = std::max(v[p], 0.0);
-        sum += v[p];
+        entries[n_entries] = v[p];
+        n_entries += v[p] > tau ? 1 : 0;
     }
-    double* const top = std::max_element(v, v + n);
-    const double largest = *top;
-    if (largest == 0.0 || (hinge && sum <= C_[i])) return;
-    const double own = hinge ? 0.0 : 2.0 * C_[i] / scale(i, sigma), taken = hinge ? C_[i] : 0.0;
-    double tau = hinge ? std::max(0.0, largest - C_[i]) : 0.0;
     for (std::size_t count = 0, last = n + 1; count != last;) {
         last = count;
         count = 0;
         double above = -taken;
-        for (std::size_t p = 0; p < n; ++p) {
-            above += v[p] > tau ? v[p] : 0.0;
-            count += v[p] > tau ? 1 : 0;
+        for (std::size_t p = 0; p < n_entries; ++p) {
+            above += entries[p] > tau ? entries[p] : 0.0;
+            count += entries[p] > tau ? 1 : 0;
         }
         if (count > 0) tau = std::max(tau, above / (static_cast<double>(count) + own));
     }
-    sum = 0.0;
-    for (std::size_t p = 0; p < n; ++p) {
-        v[p] = std::max(v[p] - tau, 0.0);
-        sum += v[p];
-    }
-    if (!hinge) return;
     // With v far beyond C the difference has few digits left, and whether the sum is C decides what is free.
-    if (sum == 0.0) *top = sum = C_[i];
-    for (std::size_t p = 0; p < n; ++p) v[p] *= C_[i] / sum;
+    if (hinge && largest <= tau) {
+        const std::size_t top = static_cast<std::size_t>(std::find(v, v + n, largest) - v);
+        std::fill(v, v + n, 0.0);
+        v[top] = C;
+        return;
+    }
+    double left[n_lanes] = {};
+    by_lanes(n, [&](std::size_t k, std::size_t p) {
+        const double value = v[p] > tau ? v[p] - tau : 0.0;
+        v[p] = value;
+        left[k] += value;
+    });
+    const double factor = hinge ? C / total_of(left) : 1.0;
+    for (std::size_t p = 0; p < n; ++p) v[p] *= factor;
 }
 
 // `free` becomes the variables whose point moves with its gradient.
@@ -126,6 +142,7 @@ double ProximalPasses::step(const double* scores, const double* from, double sig
     run(
         [&](Index t) {
             const std::size_t begin = unsigned_index(t) * chunk;
+            std::vector<double> entries;
             for (std::size_t i = begin; i < std::min(begin + chunk, size()); ++i) {
                 const double own = scale(i, sigma);
                 const double *f = scores + i * n_columns_, *a = from + i * width_;
@@ -134,7 +151,7 @@ double ProximalPasses::step(const double* scores, const double* from, double sig
                 std::fill(v, v + width_, 0.0);
                 std::fill(beta, beta + n_columns_, 0.0);
                 for (std::size_t p = 0; p < list.size(); ++p) v[p] = a[p] + own * (list[p].target - list[p].margin(f));
-                project(i, sigma, v);
+                project(i, sigma, v, entries);
                 double distance = 0.0, total = 0.0;
                 for (std::size_t p = 0; p < list.size(); ++p) {
                     distance += (v[p] - a[p]) * (v[p] - a[p]);
@@ -153,22 +170,25 @@ double ProximalPasses::step(const double* scores, const double* from, double sig
 }
 
 SlopeAndCurvature ProximalPasses::along(std::size_t begin, std::size_t end, double t, double sigma) const {
-    std::vector<double> v(width_);
+    std::vector<double> v(width_), entries;
     std::vector<std::size_t> free;
     SlopeAndCurvature sums{0.0, 0.0};
     for (std::size_t i = begin; i < end; ++i) {
         const double *from = from_.data() + i * width_, *change = change_.data() + i * width_;
         const std::size_t n = components(i).size();
         const double own = scale(i, sigma);
-        double largest = 0.0;
-        for (std::size_t p = 0; p < n; ++p) {
-            v[p] = from[p] - t * own * change[p];
-            largest = std::max(largest, v[p]);
-        }
-        if (largest == 0.0) continue;
-        project(i, sigma, v.data());
+        const double length = t * own;
+        double tops[n_lanes] = {}, products[n_lanes] = {};
+        by_lanes(n, [&](std::size_t k, std::size_t p) {
+            const double value = from[p] - length * change[p];
+            v[p] = value;
+            tops[k] = value > tops[k] ? value : tops[k];
+        });
+        if (largest_of(tops) == 0.0) continue;
+        project(i, sigma, v.data(), entries);
         const Slope slopes = slope(i, sigma, v.data(), free);
-        for (std::size_t p = 0; p < n; ++p) sums.slope -= v[p] * change[p];
+        by_lanes(n, [&](std::size_t k, std::size_t p) { products[k] += v[p] * change[p]; });
+        sums.slope -= total_of(products);
         double squares = 0.0, total = 0.0;
         for (const std::size_t p : free) {
             squares += change[p] * change[p];

@@ -52,8 +52,9 @@ class ProximalPasses {
 
     const std::vector<Component>& components(std::size_t i) const { return components_[unsigned_index(y_[i])]; }
     double scale(std::size_t i, double sigma) const { return C_[i] < infinity ? sigma * C_[i] : sigma; }
-    void project(std::size_t i, double sigma, double* v) const;
-    void project_on_simplex(std::size_t i, double sigma, double* v) const;
+    // `entries` is memory that is used again from one example to the next.
+    void project(std::size_t i, double sigma, double* v, std::vector<double>& entries) const;
+    void project_on_simplex(std::size_t i, double sigma, double* v, std::vector<double>& entries) const;
     Slope slope(std::size_t i, double sigma, const double* point, std::vector<std::size_t>& free) const;
     void run(const ThreadTeam::Task& task, ThreadTeam& team) const;
     SlopeAndCurvature along(std::size_t begin, std::size_t end, double t, double sigma) const;

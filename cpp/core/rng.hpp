@@ -13,6 +13,8 @@ namespace multimargin {
 class Rng {
   public:
     explicit Rng(std::uint64_t seed) : state_(seed) {}
+    // A generator with this seed goes on where this one stands.
+    std::uint64_t state() const { return state_; }
 
     std::uint64_t next() {
         std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);

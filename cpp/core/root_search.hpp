@@ -16,7 +16,7 @@ struct SlopeAndCurvature {
 // negative there. Newton's method from t = 1, kept within what is known of the root.
 template <class Function>
 double find_root(const Function& function) {
-    constexpr double slope_share = 1e-3;
+    constexpr double slope_share = 1e-1;
     constexpr Index max_looks = 25;
     const double at_zero = function(0.0).slope;
     if (!(at_zero < 0.0)) return 0.0;

@@ -1,6 +1,7 @@
 #include "square_kernel.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace multimargin {
 
@@ -133,6 +134,31 @@ void SquareKernel<T>::gather(std::span<const Index> positions, T* out, Index ld,
 template <class T>
 std::unique_ptr<KernelColumns<T>> SquareKernel<T>::columns() const {
     return std::make_unique<SquareColumns<T>>(*this);
+}
+
+bool fill_matrix(const KernelSource& source, double* out, ThreadTeam& team, Monitor& monitor) {
+    const Index n = source.size();
+    std::vector<Index> all(unsigned_index(n));
+    std::iota(all.begin(), all.end(), Index{0});
+    const auto columns = source.columns<double>(all);
+    const auto prepared = columns->prepare(all);
+    team.run(columns->n_panels(), [&](Index reversed) {  // long tasks first
+        const Index tile = columns->n_panels() - 1 - reversed, first_row = tile * panel_width;
+        const Index n_rows = std::min<Index>(panel_width, n - first_row);
+        AlignedVector<double> block(unsigned_index(panel_width * panel_width));
+        for (Index panel = 0; panel <= tile; ++panel) {
+            if (monitor.poll()) return;
+            columns->fill_panel(*prepared, first_row, n_rows, panel, block.data(), panel_width);
+            const Index first = panel * panel_width, n_columns = std::min<Index>(panel_width, n - first);
+            for (Index i = 0; i < n_rows; ++i)
+                std::copy_n(block.data() + i * panel_width, n_columns, out + (first_row + i) * n + first);
+            for (Index j = 0; panel < tile && j < n_columns; ++j) {
+                double* mirrored = out + (first + j) * n + first_row;
+                for (Index i = 0; i < n_rows; ++i) mirrored[i] = block[unsigned_index(i * panel_width + j)];
+            }
+        }
+    });
+    return !monitor.stopped();
 }
 
 template class SquareKernel<float>;

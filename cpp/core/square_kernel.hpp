@@ -53,4 +53,8 @@ class SquareKernel {
     bool filled_ = true;
 };
 
+// out = k among all rows of the source, as a plain matrix: one half is computed and mirrored. False when the monitor
+// stopped it; then it is not to be used.
+bool fill_matrix(const KernelSource& source, double* out, ThreadTeam& team, Monitor& monitor);
+
 }  // namespace multimargin

@@ -163,7 +163,8 @@ StepResult Steps<T>::whole_example(Index position) {
                                  machine_.sigma[unsigned_index(y)],
                                  workspace_->diagonal()[position],
                                  workspace_->cap()[position],
-                                 problem_.ridge(workspace_->example(position))};
+                                 problem_.ridge(workspace_->example(position)),
+                                 machine_.terms_of(y).uniform};
     const std::span<double> a(target_.data(), n);
     if (machine_.bound == Bound::box) {
         solve_box_example(example, a, scratch_);

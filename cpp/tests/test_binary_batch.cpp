@@ -122,9 +122,9 @@ TEST(binary_batch_a_watcher_ends_everything) {
         Tasks work({500, 400, 700, 450, 300, 600, 420}, 1e6);
         Options options = endless();
         options.n_threads = n_threads;
-        Observer watcher(work.tasks, 1);
+        Observer watcher(work.tasks, 2);
         CHECK(solve_batch(work.tasks, options, &watcher) == StopReason::callback);
-        CHECK(watcher.seen.size() == 1);  // not asked again after it has said stop
+        CHECK(watcher.seen.size() == 2);  // not asked again after it has said stop
         Index n_begun = 0;
         for (std::size_t t = 0; t < work.tasks.size(); ++t) {
             const BinaryTask& task = work.tasks[t];

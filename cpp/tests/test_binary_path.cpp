@@ -51,6 +51,8 @@ struct StopAt final : Watcher {
     int calls;
 };
 
+PathPool pool;
+
 }  // namespace
 
 TEST(binary_path_points_are_optimal) {
@@ -63,7 +65,7 @@ TEST(binary_path_points_are_optimal) {
             Options options;
             options.solver = SolverKind::two_level;
             options.cache_bytes = cache_bytes;
-            CHECK(solve_paths(source, paths, costs, loss, options, nullptr) == StopReason::converged);
+            CHECK(solve_paths(source, paths, costs, loss, options, pool, nullptr) == StopReason::converged);
             CHECK(paths[0].n_done == static_cast<Index>(costs.size()));
             check_points(clouds, paths[0], loss, options.tol);
             // Kept, no point asks the source for rows.
@@ -80,8 +82,8 @@ TEST(binary_path_starts_from_the_point_before) {
     add(alone, clouds);
     Options options;
     const std::vector<double> Cs{0.5, 1.0, 1.5, 1e3, 1e4}, last{1.5};
-    solve_paths(source, paths, Cs, Loss::hinge, options, nullptr);
-    solve_paths(source, alone, last, Loss::hinge, options, nullptr);
+    solve_paths(source, paths, Cs, Loss::hinge, options, pool, nullptr);
+    solve_paths(source, alone, last, Loss::hinge, options, pool, nullptr);
     CHECK(paths[0].points[2].report.iterations < alone[0].points[0].report.iterations);
     // Where no variable is at its bound any more, a larger C changes nothing.
     const PathPoint &before = paths[0].points[3], &after = paths[0].points[4];
@@ -104,9 +106,9 @@ TEST(binary_path_does_not_depend_on_the_threads) {
     }
     const std::vector<double> Cs{0.5, 2.0};
     Options options;
-    solve_paths(source, one, Cs, Loss::hinge, options, nullptr);
+    solve_paths(source, one, Cs, Loss::hinge, options, pool, nullptr);
     options.n_threads = 3;
-    solve_paths(source, three, Cs, Loss::hinge, options, nullptr);
+    solve_paths(source, three, Cs, Loss::hinge, options, pool, nullptr);
     for (std::size_t t = 0; t < one.size(); ++t) {
         for (std::size_t k = 0; k < Cs.size(); ++k) {
             CHECK(one[t].points[k].amounts == three[t].points[k].amounts);
@@ -125,13 +127,13 @@ TEST(binary_path_keeps_the_points_before_a_stop) {
     Options options;
     options.tol = 1e-9;
     StopAt watcher(2);
-    CHECK(solve_paths(source, paths, many, Loss::hinge, options, &watcher) == StopReason::callback);
+    CHECK(solve_paths(source, paths, many, Loss::hinge, options, pool, &watcher) == StopReason::callback);
     CHECK(paths[0].points.size() < many.size());
     for (const PathPoint& point : paths[0].points) CHECK(point.report.stop_reason == StopReason::converged);
     options.max_time = 1e-9;
     std::deque<BinaryPath> none;
     add(none, clouds);
-    CHECK(solve_paths(source, none, many, Loss::hinge, options, nullptr) == StopReason::max_time);
+    CHECK(solve_paths(source, none, many, Loss::hinge, options, pool, nullptr) == StopReason::max_time);
     CHECK(none[0].points.empty());
 }
 
@@ -172,7 +174,7 @@ TEST(binary_path_on_a_given_matrix) {
     std::deque<BinaryPath> paths;
     add(paths, clouds);
     Options options;
-    solve_paths(source, paths, costs, Loss::hinge, options, nullptr);
+    solve_paths(source, paths, costs, Loss::hinge, options, pool, nullptr);
     check_points(clouds, paths[0], Loss::hinge, options.tol);
 }
 

@@ -272,10 +272,9 @@ TEST(binary_solve_stopped_before_the_first_look_verifies_nothing) {
 }
 
 TEST(binary_solve_stops_by_a_watcher) {
-    struct Once final : Watcher {
+    struct AtTheSecondLook final : Watcher {  // the first comes before any step
         Verdict watch(const Progress&, const std::function<void()>&) override {
-            ++calls;
-            return Verdict::callback;
+            return ++calls == 2 ? Verdict::callback : Verdict::go_on;
         }
         int calls = 0;
     };
@@ -284,10 +283,10 @@ TEST(binary_solve_stops_by_a_watcher) {
     work.options.tol = 1e-13;
     const DenseSource source = work.clouds.source();
     const BinaryProblem problem = work.clouds.problem(source);
-    Once watcher;
+    AtTheSecondLook watcher;
     BinaryState state(problem);
     const BinaryReport report = solve_alone(problem, state, work.options, &watcher);
-    CHECK(report.stop_reason == StopReason::callback && watcher.calls == 1 && report.iterations > 0);
+    CHECK(report.stop_reason == StopReason::callback && watcher.calls == 2 && report.iterations > 0);
     CHECK(!report.verified);
     check_usable(work.clouds, Loss::hinge, state, report);
 }

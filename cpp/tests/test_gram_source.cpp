@@ -54,6 +54,41 @@ TEST(gram_source_blocks_and_diagonal) {
     CHECK_THROWS(GramSource(DenseView(matrix.data(), 2, 4), 0.0), std::invalid_argument);
 }
 
+// The values of a matrix squared beforehand, to the bit.
+TEST(gram_source_squared) {
+    const Index n = 130;
+    const AlignedVector<double> matrix = symmetric<double>(n);
+    const DenseView view(matrix.data(), n, n);
+    std::vector<Index> columns{3, 4, 5, 9, 129};
+    for (Index j = 20; j < 100; ++j) columns.push_back(j);
+    const std::vector<Index> rows{7, 0, 129};
+    for (const int squarings : {1, 7}) {
+        AlignedVector<double> squared = matrix;
+        for (double& value : squared) {
+            for (int t = 0; t < squarings; ++t) value = value * value;
+        }
+        const GramSource source(view, 0.0, squarings), before(DenseView(squared.data(), n, n), 0.0);
+        const auto check = [&]<class T>(T) {
+            const auto found = source.columns<T>(columns), wanted = before.columns<T>(columns);
+            const Index ld = found->n_panels() * simd::panel_width;
+            AlignedVector<T> a(rows.size() * unsigned_index(ld), T(-1)), b(a.size(), T(-2));
+            found->fill(rows, a.data(), ld);
+            wanted->fill(rows, b.data(), ld);
+            CHECK(a == b);
+            AlignedVector<T> panel(rows.size() * unsigned_index(simd::panel_width), T(-1)), other(panel.size(), T(-2));
+            found->fill_panel(*found->prepare(rows), 0, 3, 1, panel.data(), simd::panel_width);
+            wanted->fill_panel(*wanted->prepare(rows), 0, 3, 1, other.data(), simd::panel_width);
+            CHECK(panel == other);
+        };
+        check(0.0);
+        check(0.0F);
+        for (Index i = 0; i < n; ++i) CHECK(source.diagonal(i) == before.diagonal(i));
+        CHECK_THROWS(source.foreign_columns(view, columns), std::logic_error);
+    }
+    CHECK_THROWS(GramSource(view, 1.0, 1), std::invalid_argument);
+    CHECK_THROWS(GramSource(view, 0.0, -1), std::invalid_argument);
+}
+
 TEST(gram_source_points_are_rows_of_kernel_values) {
     const Index n = 5;
     const AlignedVector<double> matrix = symmetric<double>(n);

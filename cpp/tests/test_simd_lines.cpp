@@ -76,6 +76,24 @@ TEST(simd_lines_scalar) {
     CHECK(matrix[0] == 4.0 && matrix[3] == 16.0 && matrix[4] == 12.5 && matrix[7] == 50.0 && matrix[5] == 20.0);
 }
 
+// Products alone: the same bits everywhere.
+TEST(simd_square_times) {
+    for_each_table([](const Table& table) {
+        for (const Index n : {0, 1, 7, 8, 31, 32, 33, 100}) {
+            Numbers numbers(static_cast<std::uint64_t>(n));
+            const auto given = numbers.many<double>(n, 0.0, 1.0);
+            for (const int times : {0, 1, 7}) {
+                auto found = given, expected = given;
+                table.square_times(found.data(), n, times);
+                for (double& value : expected) {
+                    for (int t = 0; t < times; ++t) value = value * value;
+                }
+                CHECK(found == expected);
+            }
+        }
+    });
+}
+
 TEST(simd_dot_products) {
     for_each_table([](const Table& table) {
         for (const Index n : {0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 123, 500}) {

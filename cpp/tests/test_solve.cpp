@@ -69,7 +69,7 @@ class CountingWatcher final : public Watcher {
         last = progress;
         synchronize();
         if (throws) throw std::runtime_error("from the watcher");
-        return verdict_;
+        return calls == 2 ? verdict_ : Verdict::go_on;  // the first look comes before any step
     }
     bool wants_detail() const override { return detail_; }
     int calls = 0;
@@ -317,7 +317,7 @@ TEST(solve_stops_by_a_watcher) {
             const Report report = solve_with(problem, state, endless(), &watcher);
             const bool callback = verdict == Verdict::callback;
             CHECK(report.stop_reason == (callback ? StopReason::callback : StopReason::interrupted));
-            CHECK(watcher.calls == 1 && watcher.last.iteration > 0);
+            CHECK(watcher.calls == 2 && watcher.last.iteration > 0);
             CHECK(!report.verified && report.primal == infinity);
             // what is left is feasible, and as good as the watcher was told
             FullState feasible = state;

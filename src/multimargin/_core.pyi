@@ -7,6 +7,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+
 __version__: str
 
 def simd_targets() -> list[str]: ...
@@ -30,34 +33,25 @@ class Kernel:
 class SparseData:
     def __init__(
         self,
-        values: NDArray[np.float32] | NDArray[np.float64],
-        indices: NDArray[np.int32] | NDArray[np.int64],
-        starts: NDArray[np.int32] | NDArray[np.int64],
+        values: NDArray[np.float32] | _Floats,
+        indices: NDArray[np.int32] | _Ints,
+        starts: NDArray[np.int32] | _Ints,
         width: int,
     ) -> None: ...
 
 class Store:
     @overload
-    def __init__(self, data: NDArray[np.float32] | NDArray[np.float64] | SparseData, kernel: Kernel) -> None: ...
+    def __init__(self, data: NDArray[np.float32] | _Floats | SparseData, kernel: Kernel) -> None: ...
     @overload
-    def __init__(self, gram: NDArray[np.float32] | NDArray[np.float64], offset: float) -> None: ...
-    def block_f32(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float32]: ...
-    def block_f64(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]: ...
-    def diagonal(self) -> NDArray[np.float64]: ...
+    def __init__(self, gram: NDArray[np.float32] | _Floats, offset: float, squarings: int = 0) -> None: ...
+    def block_f32(self, rows: _Ints, columns: _Ints) -> NDArray[np.float32]: ...
+    def block_f64(self, rows: _Ints, columns: _Ints) -> _Floats: ...
+    def diagonal(self) -> _Floats: ...
     def scores(
-        self,
-        rows: NDArray[np.int64],
-        beta: NDArray[np.float64],
-        points: NDArray[np.float32] | NDArray[np.float64] | SparseData,
-        n_threads: int,
-    ) -> NDArray[np.float64]: ...
-    def scores_within(
-        self,
-        rows: NDArray[np.int64],
-        beta: NDArray[np.float64],
-        columns: NDArray[np.int64],
-        n_threads: int,
-    ) -> NDArray[np.float64]: ...
+        self, rows: _Ints, beta: _Floats, points: NDArray[np.float32] | _Floats | SparseData, n_threads: int
+    ) -> _Floats: ...
+    def fill_into(self, out: _Floats, n_threads: int) -> None: ...
+    def scores_within(self, rows: _Ints, beta: _Floats, columns: _Ints, n_threads: int) -> _Floats: ...
 
 class CachedRows:
     capacity: int
@@ -101,12 +95,7 @@ class StopReason(Enum):
 class Machine: ...
 
 def make_machine(
-    bound: Bound,
-    sum_to_zero: bool,
-    structured: bool,
-    table: NDArray[np.float64],
-    n_components: NDArray[np.int64],
-    sigma: NDArray[np.float64],
+    bound: Bound, sum_to_zero: bool, structured: bool, table: _Floats, n_components: _Ints, sigma: _Floats
 ) -> Machine: ...
 
 class Options:
@@ -153,8 +142,8 @@ class Report:
     trace: dict[str, NDArray[Any]]
 
 class Result:
-    amounts: NDArray[np.float64]
-    scores: NDArray[np.float64]
+    amounts: _Floats
+    scores: _Floats
     report: Report
     error: BaseException | None
 
@@ -162,21 +151,15 @@ def solve(
     store: Store,
     machine: Machine,
     loss: Loss,
-    rows: NDArray[np.int64],
-    y: NDArray[np.int64],
-    C: NDArray[np.float64],
+    rows: _Ints,
+    y: _Ints,
+    C: _Floats,
     options: Options,
-    start: NDArray[np.float64] | None,
-    start_scores: NDArray[np.float64] | None,
-    watch: Callable[[Progress, Callable[[], NDArray[np.float64]]], bool] | None,
+    start: _Floats | None,
+    start_scores: _Floats | None,
+    watch: Callable[[Progress, Callable[[], _Floats]], bool] | None,
 ) -> Result: ...
-def violations(
-    bound: Bound,
-    gradient: NDArray[np.float64],
-    amounts: NDArray[np.float64],
-    cap: NDArray[np.float64],
-    n_components: NDArray[np.int64],
-) -> NDArray[np.float64]: ...
+def violations(bound: Bound, gradient: _Floats, amounts: _Floats, cap: _Floats, n_components: _Ints) -> _Floats: ...
 def example_step(
     bound: Bound,
     gradient: list[float],
@@ -188,29 +171,23 @@ def example_step(
 def pair_step(numbers: list[float]) -> list[float]: ...
 
 class BinaryStatement:
-    def __init__(
-        self,
-        rows: NDArray[np.int64],
-        n_positive: int,
-        C: NDArray[np.float64],
-        start: NDArray[np.float64] | None,
-    ) -> None: ...
+    def __init__(self, rows: _Ints, n_positive: int, C: _Floats, start: _Floats | None) -> None: ...
 
 class BinaryReport(Report):
     bias: float
 
 class BinaryResult:
-    amounts: NDArray[np.float64]
+    amounts: _Floats
     report: BinaryReport
 
 class PathResult:
-    amounts: NDArray[np.float64]
-    bias: NDArray[np.float64]
-    iterations: NDArray[np.int64]
-    seconds: NDArray[np.float64]
-    violation: NDArray[np.float64]
-    n_support: NDArray[np.int64]
-    converged: NDArray[np.int64]
+    amounts: _Floats
+    bias: _Floats
+    iterations: _Ints
+    seconds: _Floats
+    violation: _Floats
+    n_support: _Ints
+    converged: _Ints
 
 class BatchResult:
     results: list[Any]
@@ -222,45 +199,35 @@ def solve_binary(
     statements: list[BinaryStatement],
     loss: Loss,
     options: Options,
-    watch: Callable[[Progress, Callable[[], list[NDArray[np.float64] | None]]], bool] | None,
+    watch: Callable[[Progress, Callable[[], list[_Floats | None]]], bool] | None,
 ) -> BatchResult: ...
+
+class PathPool:
+    def __init__(self) -> None: ...
+
 def solve_binary_paths(
     store: Store,
     statements: list[BinaryStatement],
-    Cs: NDArray[np.float64],
+    Cs: _Floats,
     loss: Loss,
     options: Options,
+    pool: PathPool,
     watch: Callable[[Progress, Callable[[], int]], bool] | None,
 ) -> BatchResult: ...
+def sum_paths(
+    store: Store, shares: list[tuple[_Ints, _Ints, list[tuple[_Floats, int, float]]]], n_threads: int
+) -> list[tuple[_Floats, _Ints]]: ...
 
 class PairPredictor:
-    def __init__(
-        self,
-        store: Store,
-        n_support: NDArray[np.int64],
-        dual_coef: NDArray[np.float64],
-        intercept: NDArray[np.float64],
-    ) -> None: ...
-    def scores(
-        self, points: NDArray[np.float32] | NDArray[np.float64] | SparseData, n_threads: int
-    ) -> NDArray[np.float64]: ...
-    def classes(
-        self, points: NDArray[np.float32] | NDArray[np.float64] | SparseData, dag: bool, n_threads: int
-    ) -> NDArray[np.int64]: ...
+    def __init__(self, store: Store, n_support: _Ints, dual_coef: _Floats, intercept: _Floats) -> None: ...
+    def scores(self, points: NDArray[np.float32] | _Floats | SparseData, n_threads: int) -> _Floats: ...
+    def classes(self, points: NDArray[np.float32] | _Floats | SparseData, dag: bool, n_threads: int) -> _Ints: ...
 
 class LinearData:
-    def __init__(self, data: NDArray[np.float32] | NDArray[np.float64] | SparseData) -> None: ...
+    def __init__(self, data: NDArray[np.float32] | _Floats | SparseData) -> None: ...
 
 class LinearStatement:
-    def __init__(
-        self,
-        machine: Machine,
-        loss: Loss,
-        rows: NDArray[np.int64],
-        y: NDArray[np.int64],
-        C: NDArray[np.float64],
-        offset: float,
-    ) -> None: ...
+    def __init__(self, machine: Machine, loss: Loss, rows: _Ints, y: _Ints, C: _Floats, offset: float) -> None: ...
 
 class LinearOptions:
     tol: float
@@ -277,7 +244,7 @@ class LinearSetting:
     def __init__(self, loss: Loss, offset: float, exact_bias: bool) -> None: ...
 
 class NewtonStart:
-    def __init__(self, bias: float, weights: NDArray[np.float64] | None, width: float) -> None: ...
+    def __init__(self, bias: float, weights: _Floats | None, width: float) -> None: ...
 
 class LinearReport:
     stop_reason: StopReason
@@ -292,14 +259,14 @@ class LinearReport:
     verified: bool
 
 class LinearResult:
-    amounts: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    amounts: _Floats
+    weights: _Floats
     report: LinearReport
     error: BaseException | None
 
 class LinearBinaryResult:
-    amounts: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    amounts: _Floats
+    weights: _Floats
     report: LinearReport
 
 class LinearBatchResult:
@@ -309,48 +276,29 @@ class LinearBatchResult:
 
 class ProximalPasses:
     def __init__(
-        self,
-        entries: NDArray[np.float64],
-        counts: NDArray[np.int64],
-        n_columns: int,
-        kind: tuple[Bound, bool, Loss],
-        y: NDArray[np.int64],
-        C: NDArray[np.float64],
+        self, entries: _Floats, counts: _Ints, n_columns: int, kind: tuple[Bound, bool, Loss], y: _Ints, C: _Floats
     ) -> None: ...
-    def step(
-        self, scores: NDArray[np.float64], start: NDArray[np.float64], sigma: float, n_threads: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]: ...
+    def step(self, scores: _Floats, start: _Floats, sigma: float, n_threads: int) -> tuple[_Floats, _Floats, float]: ...
     def length(
-        self,
-        line: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
-        sigma: float,
-        linear: float,
-        square: float,
-        n_threads: int,
+        self, line: tuple[_Floats, _Floats, _Floats], sigma: float, linear: float, square: float, n_threads: int
     ) -> float: ...
     def matrix(
-        self,
-        data: LinearData,
-        constant: float,
-        point: NDArray[np.float64],
-        sigma: float,
-        out: NDArray[np.float64],
-        n_threads: int,
+        self, data: LinearData, constant: float, point: _Floats, sigma: float, out: _Floats, n_threads: int
     ) -> None: ...
 
 def solve_linear(
     data: LinearData,
     statement: LinearStatement,
     options: LinearOptions,
-    start: NDArray[np.float64] | None,
-    watch: Callable[[Progress, Callable[[], NDArray[np.float64]]], bool] | None,
+    start: _Floats | None,
+    watch: Callable[[Progress, Callable[[], _Floats]], bool] | None,
 ) -> LinearResult: ...
 def solve_linear_binary(
     data: LinearData,
     statements: list[BinaryStatement],
     setting: LinearSetting,
     options: LinearOptions,
-    watch: Callable[[Progress, Callable[[], list[NDArray[np.float64] | None]]], bool] | None,
+    watch: Callable[[Progress, Callable[[], list[_Floats | None]]], bool] | None,
 ) -> LinearBatchResult: ...
 def solve_newton_binary(
     data: LinearData,
@@ -358,12 +306,41 @@ def solve_newton_binary(
     starts: list[NewtonStart],
     setting: LinearSetting,
     options: LinearOptions,
-    watch: Callable[[Progress, Callable[[], list[NDArray[np.float64] | None]]], bool] | None,
+    watch: Callable[[Progress, Callable[[], list[_Floats | None]]], bool] | None,
 ) -> LinearBatchResult: ...
-def weighted_gram(
-    data: LinearData,
-    rows: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    out: NDArray[np.float64],
-    n_threads: int,
-) -> None: ...
+def weighted_gram(data: LinearData, rows: _Ints, weights: _Floats, out: _Floats, n_threads: int) -> None: ...
+
+class TextFault(Enum):
+    none = ...
+    label = ...
+    pair = ...
+    index = ...
+    order = ...
+    value = ...
+
+def read_rows(text: bytes, first_index: int) -> tuple[_Floats, _Floats, _Ints, _Ints, TextFault, int, bytes]: ...
+
+class OnlineOptions:
+    def __init__(
+        self, selection: str, reprocess: int, budget: int, exact_bias: bool, tol: float, cache_bytes: float
+    ) -> None: ...
+
+class OnlineLearner:
+    n_kept: int
+    n_slots: int
+    n_steps: int
+    n_support: int
+    def add(self, X: _Floats, labels: _Ints, caps: _Floats, ids: _Ints, predicted: _Ints) -> BaseException | None: ...
+    def forget(self, number: int) -> bool: ...
+    def improve(self, n_rounds: int) -> bool: ...
+    def dual(self) -> float: ...
+    def violation(self) -> float: ...
+
+class OnlineBinaries(OnlineLearner):
+    def __init__(self, kernel: Kernel, *given: Any, **named: Any) -> None: ...
+    def state(self) -> dict[str, Any]: ...
+    def biases(self) -> _Floats: ...
+
+class OnlineMachine(OnlineLearner):
+    def __init__(self, kernel: Kernel, *given: Any, **named: Any) -> None: ...
+    def state(self) -> dict[str, Any]: ...

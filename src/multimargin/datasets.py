@@ -1,8 +1,12 @@
-"""The papers' data sets and the protocol of every benchmark and experiment.
+"""Data sets by name, generated ones, and the papers' sets with the protocol of every benchmark and experiment.
 
-The files are not part of the package: they are found through the environment variable MULTIMARGIN_DATA or in a
-directory ``shared/data`` beside the project. Attributes are scaled to [-1, 1] on the training part and the test part
-follows the same map; (C, gamma) are those of HL02 Table V.2 for the machine itself, else of DGI11 Table 1.
+``load`` finds a local copy (MULTIMARGIN_DATA), a set that scikit-learn ships, or one of OpenML's, which is downloaded
+once.
+
+The papers' files are not part of the package: they are found through the environment variable MULTIMARGIN_DATA or in a
+directory ``shared/data`` beside the project. ``load_benchmark`` follows the protocol: attributes are scaled to [-1, 1]
+on the training part and the test part follows the same map; (C, gamma) are those of HL02 Table V.2 for the machine
+itself, else of DGI11 Table 1.
 """
 
 from __future__ import annotations
@@ -15,7 +19,24 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import MinMaxScaler
 
+from multimargin.generators import banana, chessboard, rings
 from multimargin.machines import FloatArray
+from multimargin.named_datasets import Dataset, load
+
+__all__ = [
+    "DGI11_PARAMETERS",
+    "HL02_PARAMETERS",
+    "UNSCALED",
+    "Benchmark",
+    "Dataset",
+    "banana",
+    "chessboard",
+    "data_directory",
+    "load",
+    "load_benchmark",
+    "parameters",
+    "rings",
+]
 
 # Already 0/1 or scaled: used as they are.
 UNSCALED = ("dna", "adult", "adult_small", "web", "ijcnn1")

@@ -105,7 +105,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     warm_start : bool, default=False
         Start from the solution of the last fit on the same rows.
     on_progress : callable or None, default=None
-        Called about every 50 ms with a ``Progress``; returning True ends the fit.
+        Called at first and then about every 50 ms with a ``Progress``; returning True ends the fit.
     on_interrupt : {"raise", "keep"}, default="raise"
         On Ctrl-C the fitted attributes are set from the last iterate; then KeyboardInterrupt goes on ("raise") or
         the model is returned with a warning ("keep").
@@ -140,7 +140,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     class_weight_ : ndarray of shape (n_classes,)
     shape_fit_ : tuple
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Examples
     --------

@@ -12,12 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from multimargin import _validation as check
 from multimargin import frank_wolfe
+from multimargin.advice import LARGE_C, large_cost, unscaled_column, wide_columns
 from multimargin.certificate import Certificate, certify
 from multimargin.exact_bias import solve
 from multimargin.given_kernels import settle
 from multimargin.kernels import KernelSpec, KernelStore
 from multimargin.machines import MACHINES, Machine
-from multimargin.matrices import DataMatrix, column_deviations
+from multimargin.matrices import DataMatrix
 from multimargin.model import KernelModel
 from multimargin.one_vs_all import is_one_vs_all, solve_one_vs_all
 from multimargin.problem import Bias, DualProblem, Loss
@@ -54,6 +55,12 @@ class Recipe:
     C: float
     tol: float
     scheme: str = ""  # the name of a scheme over binary machines, or nothing for a machine that sees all classes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"loss": self.loss.value, "bias": self.bias.value}  # plain values, as a Machine's
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state | {"loss": Loss(state["loss"]), "bias": Bias(state["bias"])})
 
 
 def read_recipe(params: dict[str, Any], data: TrainingSet) -> Recipe:
@@ -315,18 +322,26 @@ def _show_end(
 def make_attributes(problem: DualProblem, state: SolverState) -> dict[str, Any]:
     """Return the attributes that a model in this state has; enough to predict."""
     model = KernelModel.from_amounts(problem, state.amounts, state.bias)
-    binary = problem.n_classes == 2
+    data = problem.data
+    return expansion_attributes(model, data.classes, data.class_weight, data.X.shape)
+
+
+def expansion_attributes(
+    model: KernelModel, classes: np.ndarray, class_weight: np.ndarray, shape: tuple[int, int]
+) -> dict[str, Any]:
+    """Return the attributes of a model that was trained on data of this shape."""
+    binary = len(classes) == 2
     beta, intercept = model.beta, model.intercept
     return {
-        "classes_": problem.data.classes,
-        "class_weight_": problem.data.class_weight,
+        "classes_": classes,
+        "class_weight_": class_weight,
         "support_": model.support.astype(np.int32),
         "support_vectors_": model.support_vectors,
         "n_support_": model.n_support,
         # two classes: the one function (f_1 - f_0) / 2
         "dual_coef_": (beta[:, 1:] - beta[:, :1]).T / 2 if binary else beta.T.copy(),
         "intercept_": (intercept[1:] - intercept[:1]) / 2 if binary else intercept.copy(),
-        "shape_fit_": problem.data.X.shape,
+        "shape_fit_": shape,
         "_model": model,
         "_calibrator": None,
     }
@@ -363,14 +378,8 @@ def warn_if_unfinished(fitted: Fitted, X: DataMatrix, recipe: Recipe) -> None:
 
 
 def _likely_cause(X: DataMatrix, recipe: Recipe) -> str:
-    spread = np.zeros(1) if recipe.kernel.name == "precomputed" else column_deviations(X)
-    typical = float(np.median(spread[spread > 0])) if (spread > 0).any() else 0.0
-    widest = int(np.argmax(spread))
-    if typical > 0 and spread[widest] > 100 * typical:
-        return (
-            f" Likely cause: column {widest} of X varies {spread[widest] / typical:.0f} times as much as a "
-            "typical one; scale X with sklearn.preprocessing.StandardScaler."
-        )
-    if recipe.C >= 1e3:
-        return f" Likely cause: C={recipe.C:g} is large."
-    return ""
+    wide = [] if recipe.kernel.name == "precomputed" else wide_columns(X)
+    if wide:
+        column, ratio = wide[0]
+        return f" Likely cause: {unscaled_column(str(column), ratio).sentence}"
+    return f" Likely cause: {large_cost(recipe.C).sentence}" if recipe.C >= LARGE_C else ""

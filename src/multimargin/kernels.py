@@ -28,7 +28,8 @@ class KernelSpec:
     ``offset`` is added to every value: 1 stands for the regularised bias (HL02 (10)).
 
     The kernels "precomputed" and "callable" are ``given``: their values come from the caller, by ``function`` in the
-    second case. ``indefinite``, ``tested_rows`` and ``tested_all`` say what a test of their matrix found.
+    second case. ``indefinite``, ``tested_rows`` and ``tested_all`` say what a test of their matrix found. The values of
+    a matrix count as squared ``squarings`` times, which for exp(-gamma d) doubles gamma as often.
     """
 
     name: str = "rbf"
@@ -40,6 +41,7 @@ class KernelSpec:
     indefinite: bool = False
     tested_rows: int = 0
     tested_all: bool = False
+    squarings: int = 0
 
     @property
     def given(self) -> bool:
@@ -133,7 +135,7 @@ class KernelStore:
         self._n_rows, self._width = rows.shape
         data = to_core(self._of_this_kind(rows))
         if kernel.given and not isinstance(data, _core.SparseData):
-            self.core = _core.Store(data, kernel.offset)
+            self.core = _core.Store(data, kernel.offset, kernel.squarings)
         else:
             self.core = _core.Store(data, kernel.to_core())
         self._row_budget = row_budget

@@ -31,7 +31,8 @@ class LinearOptions:
     max_time : float
         Seconds, for all problems of a call together.
     max_cost : float
-        Multiply-adds for each problem, after which it ends as ``StopReason.UNFINISHED``.
+        Multiply-adds for each problem, after which it ends as ``StopReason.UNFINISHED``; from a tenth of them on also
+        when at the pace so far they would not do.
     shrinking : bool
         Whether examples at rest are left out until the others meet ``tol``.
     n_threads : int

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -181,6 +182,13 @@ class Machine:
     components: ComponentTable | Callable[[int], ComponentTable] = field(repr=False)
     binary_factor: float | None = None
     source: str = ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Choices go by their names, so that any format that holds plain values can hold a machine."""
+        return self.__dict__ | {"bound": self.bound.value}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state | {"bound": Bound(state["bound"])})
 
     def table(self, n_classes: int) -> ComponentTable:
         """Return the components for ``n_classes`` classes."""

@@ -299,17 +299,24 @@ def pair_attributes(fit: PairFit, solutions: Sequence[BinarySolution]) -> dict[s
 
 
 def model_attributes(data: TrainingSet, model: PairModel) -> dict[str, Any]:
+    """Return the fitted attributes of a model that was trained on these data."""
+    return pair_model_attributes(model, data.classes, data.class_weight, data.X.shape)
+
+
+def pair_model_attributes(
+    model: PairModel, classes: np.ndarray, class_weight: np.ndarray, shape: tuple[int, int]
+) -> dict[str, Any]:
     """Return the fitted attributes in scikit-learn's layout: with two classes both signs are turned."""
     sign = -1.0 if model.n_classes == 2 else 1.0
     return {
-        "classes_": data.classes,
-        "class_weight_": data.class_weight,
+        "classes_": classes,
+        "class_weight_": class_weight,
         "support_": model.support.astype(np.int32),
         "support_vectors_": model.support_vectors,
         "n_support_": model.n_support,
         "dual_coef_": sign * model.dual_coef,
         "intercept_": sign * model.intercept,
-        "shape_fit_": data.X.shape,
+        "shape_fit_": shape,
         "_model": model,
         "_calibrator": None,
     }

@@ -17,7 +17,7 @@ from multimargin.matrices import DataMatrix
 from multimargin.resources import n_threads
 from multimargin.schemes import DAG, BinaryProblem, pair_list
 from multimargin.training_set import TrainingSet
-from multimargin.voting import dag_path, dag_scores, ovr_scores, vote
+from multimargin.voting import dag_path, dag_scores, ovr_scores, vote, vote_in_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,9 @@ class PairModel:
     intercept : ndarray of shape (n_pairs,)
     kernel : KernelSpec
     scheme : {"ovo", "dag"}
+    label_order : tuple of int, default=None
+        Codes of the classes in the order in which equally many votes are decided, where it is not their own: a model
+        that was read from a LIBSVM file votes as LIBSVM does.
     """
 
     support: IntArray
@@ -46,6 +49,7 @@ class PairModel:
     intercept: FloatArray
     kernel: KernelSpec
     scheme: str
+    label_order: tuple[int, ...] | None = None
 
     @classmethod
     def from_amounts(
@@ -112,6 +116,8 @@ class PairModel:
     def codes(self, X: DataMatrix) -> IntArray:
         """Return the codes of the classes, shape (n_samples,): most votes, or the end of the path through the DAG."""
         dag = self.scheme == DAG
+        if self.label_order is not None and not dag:
+            return vote_in_order(self.pair_scores(X), self.label_order)
         if not len(self.support) or self.kernel.given:
             return (dag_path if dag else vote)(self.pair_scores(X), self.n_classes)
         blocks = [self._predictor.classes(points, dag, n_threads()) for points in self._store.points(X)]

@@ -6,12 +6,15 @@ two. Made for counting iterations, as KCSL04's Table 5.2 does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from multimargin.machines import FloatArray, IntArray
+from multimargin.matrices import DataMatrix, is_sparse
 from multimargin.reference import CURVATURE_FLOOR, ReferenceSolution
 
 INNER_SHARE = 0.1  # of tol: so well a working set is solved
@@ -22,20 +25,21 @@ INNER_STEPS = 100_000
 class LinearDual:
     """Minimise (ya)'XX'(ya)/2 - sum a under 0 <= a <= C and y'a = 0: KCSL04 (1.2) with a linear kernel."""
 
-    X: FloatArray
+    X: DataMatrix
     y: FloatArray
     C: FloatArray
 
     @classmethod
-    def of(cls, X: ArrayLike, y: ArrayLike, C: ArrayLike) -> LinearDual:
-        rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    def of(cls, X: Any, y: ArrayLike, C: ArrayLike) -> LinearDual:
+        rows = X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
+        labels = np.asarray(y, dtype=np.float64)
         if not np.isin(labels, (-1.0, 1.0)).all():
             raise ValueError(f"y has the values {np.unique(labels)[:5]}; every entry must be -1 or 1.")
         return cls(rows, labels, np.broadcast_to(np.asarray(C, dtype=np.float64), labels.shape))
 
     def slopes(self, beta: FloatArray) -> FloatArray:
         """Return -y times the gradient at beta = ya, through w = X'beta: O(l n) operations."""
-        slopes: FloatArray = self.y - self.X @ (self.X.T @ beta)
+        slopes: FloatArray = self.y - np.asarray(self.X @ (self.X.T @ beta))
         return slopes
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
@@ -70,8 +74,17 @@ def solve_few(K: FloatArray, slopes: FloatArray, room: tuple[FloatArray, FloatAr
     return change
 
 
+# Called before each step with the number of steps, the violation and beta, which later steps change; True stops.
+Look = Callable[[int, float, FloatArray], bool]
+
+
 def linear_decomposition(
-    dual: LinearDual, q: int = 2, tol: float = 1e-3, max_iter: int = 1_000_000, start: FloatArray | None = None
+    dual: LinearDual,
+    q: int = 2,
+    tol: float = 1e-3,
+    max_iter: int = 1_000_000,
+    start: FloatArray | None = None,
+    look: Look | None = None,
 ) -> ReferenceSolution:
     """Solve a binary problem with an exact bias q variables at a time, from a feasible point or from zero.
 
@@ -87,16 +100,17 @@ def linear_decomposition(
     while True:
         rises, falls = beta < highest, beta > lowest
         violation = float(np.max(slopes[rises], initial=-np.inf) - np.min(slopes[falls], initial=np.inf))
-        if violation <= tol or n_steps >= max_iter:
+        if (look is not None and look(n_steps, violation, beta)) or violation <= tol or n_steps >= max_iter:
             break
         B = working_set(slopes, rises, falls, q)
         few = dual.X[B]
         room = lowest[B] - beta[B], highest[B] - beta[B]
-        change = solve_few(few @ few.T, slopes[B], room, INNER_SHARE * tol)
+        between = few @ few.T
+        change = solve_few(between.toarray() if is_sparse(between) else between, slopes[B], room, INNER_SHARE * tol)
         moved = np.where(change == room[0], lowest[B], np.where(change == room[1], highest[B], beta[B] + change))
         if (moved == beta[B]).all():
             break  # the rounding of the gradient is larger than tol
         beta[B] = moved
-        slopes -= dual.X @ (few.T @ change)  # KCSL04 section 4
+        slopes -= np.asarray(dual.X @ (few.T @ change))  # KCSL04 section 4
         n_steps += 1
     return ReferenceSolution(np.abs(beta), n_steps, violation <= tol)

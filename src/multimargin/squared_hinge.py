@@ -217,7 +217,8 @@ class _Limits:
 
     def __init__(self, task: Task, watch: LinearWatch | None) -> None:
         self.problem, self.options, self.watch = task.problem, task.options, watch
-        self.began = self.called = time.perf_counter()
+        self.began = time.perf_counter()
+        self.called = self.began - SECONDS_BETWEEN_CALLS  # the first look tells
         self.n_iter = 0
 
     def ask(self, method: Method) -> None:

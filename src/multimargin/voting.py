@@ -7,6 +7,7 @@ Knows nothing of machines, kernels or labels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,18 @@ def votes(D: FloatArray, n_classes: int) -> IntArray:
 def vote(D: FloatArray, n_classes: int) -> IntArray:
     """Return the codes, shape (n,), of the classes with most votes; the smallest code wins a tie (HL02, LIBSVM)."""
     winners: IntArray = votes(D, n_classes).argmax(axis=1)
+    return winners
+
+
+def vote_in_order(D: FloatArray, order: Sequence[int]) -> IntArray:
+    """Return what ``vote`` does when the classes come in this order of codes: ties and scores of 0 go by it."""
+    n_classes = len(order)
+    codes = np.asarray(order, dtype=np.int64)
+    i, j = np.triu_indices(n_classes, k=1)
+    first, second = codes[i], codes[j]
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    columns = low * (2 * n_classes - low - 1) // 2 + high - low - 1
+    winners: IntArray = codes[vote(np.where(first < second, D[:, columns], -D[:, columns]), n_classes)]
     return winners
 
 

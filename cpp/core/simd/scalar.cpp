@@ -79,6 +79,12 @@ double dot_mixed(const float* x, const double* y, Size n) {
     return sum;
 }
 
+void square_times(double* values, Size n, int times) {
+    for (Size j = 0; j < n; ++j) {
+        for (int t = 0; t < times; ++t) values[j] *= values[j];
+    }
+}
+
 void combine_lines(const Lines& x, const double* matrix, Size ld, double* out) {
     std::fill(out, out + ld, 0.0);
     for (Size e = 0; e < x.n; ++e) {
@@ -333,6 +339,7 @@ const Table& scalar_table() {
                              dot,
                              dot_f32,
                              dot_mixed,
+                             square_times,
                              combine_lines,
                              spread_lines,
                              rotate,

@@ -200,6 +200,8 @@ struct Table {
     // Products of 256 terms at a time are summed in float32, these sums in float64.
     double (*dot_f32)(const float* x, const float* y, Size n);
     double (*dot_mixed)(const float* x, const double* y, Size n);
+    // values[j] becomes its square, so many times
+    void (*square_times)(double* values, Size n, int times);
     // out[c] = sum_e values[e] * matrix[places[e] * ld + c]
     void (*combine_lines)(const Lines&, const double* matrix, Size ld, double* out);
     // matrix[places[e] * ld + c] += values[e] * change[c]

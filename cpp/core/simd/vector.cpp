@@ -317,6 +317,7 @@ const Table& MM_CONCAT(MULTIMARGIN_SIMD_TARGET, _table)() {
                              dot,
                              dot_f32,
                              dot_mixed,
+                             square_times,
                              combine_lines,
                              spread_lines,
                              rotate,

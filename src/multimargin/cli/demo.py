@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from multimargin.cli import demo_run
+from multimargin.cli.command import Command
 from multimargin.cli.demo_run import Digits, Run
 from multimargin.cli.files import check_writable
 from multimargin.files import whole_file
@@ -20,7 +21,7 @@ SHOWN_MACHINE = "ww"
 NO_FIGURE = "No figure was drawn, because matplotlib is missing; get it with: pip install 'multimargin[plots]'"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

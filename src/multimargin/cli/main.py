@@ -1,39 +1,21 @@
-"""The entry point: gathers the commands and turns every way out into an exit code."""
+"""The entry points: ``multimargin`` with all commands, and svm-train's, svm-predict's and svm-scale's counterparts."""
 
 from __future__ import annotations
-
-import sys
-from collections.abc import Sequence
-from typing import Any
 
 import click
 
 from multimargin import __version__
+from multimargin.cli.command import Commands
+from multimargin.cli.compare import compare
+from multimargin.cli.convert import convert
 from multimargin.cli.demo import demo
 from multimargin.cli.info import info
-
-FAILED = 1
-INTERRUPTED = 130
-
-
-class Commands(click.Group):
-    """Exit codes as LIBSVM's tools have them: 0 success, 1 any error, a bad option included, 130 Ctrl-C."""
-
-    def main(self, args: Sequence[str] | None = None, **options: Any) -> Any:  # type: ignore[override]
-        """Run a command; ``standalone_mode=False`` lets exceptions through, as click's own does."""
-        standalone = options.pop("standalone_mode", True)
-        options["standalone_mode"] = False
-        if not standalone:
-            return super().main(args, **options)
-        try:
-            code = super().main(args, **options)
-        except click.ClickException as error:
-            error.show()
-            code = FAILED
-        except (click.Abort, KeyboardInterrupt):
-            click.echo("Interrupted.", err=True)
-            code = INTERRUPTED
-        sys.exit(code if isinstance(code, int) else 0)
+from multimargin.cli.path import path_along_cost
+from multimargin.cli.predict import predict
+from multimargin.cli.scale import scale
+from multimargin.cli.select import select_parameters
+from multimargin.cli.train import train
+from multimargin.cli.verify import verify
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,5 +24,21 @@ def main() -> None:
     """Exact kernel support vector machines for many classes, each with a proof of optimality."""
 
 
-main.add_command(demo)
-main.add_command(info)
+COMMANDS = (train, predict, scale, select_parameters, path_along_cost, compare, verify, info, convert, demo)
+for command in COMMANDS:
+    main.add_command(command)
+
+
+def train_main() -> None:
+    """``mm-train``: ``multimargin train`` under one name."""
+    train.main(prog_name="mm-train")
+
+
+def predict_main() -> None:
+    """``mm-predict``: ``multimargin predict`` under one name."""
+    predict.main(prog_name="mm-predict")
+
+
+def scale_main() -> None:
+    """``mm-scale``: ``multimargin scale`` under one name."""
+    scale.main(prog_name="mm-scale")

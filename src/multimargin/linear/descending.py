@@ -30,6 +30,7 @@ from multimargin.solver import Progress, SolverState, StopReason
 
 # Newton's method takes about so many passes over scores and variables; a descent that needs more is given up.
 NEWTON_STEPS = 3
+COUPLED = 9  # times as many where the columns of scores depend on each other
 PRODUCTS_A_STEP = 4
 WORK_ON_A_VARIABLE = 60
 
@@ -55,10 +56,10 @@ class Descent:
 DescentWatch = Callable[[Progress, Callable[[], FloatArray]], bool]
 
 
-def budget(problem: DualProblem, n_entries: int, n_columns: int) -> float:
+def budget(problem: DualProblem, n_entries: int, n_columns: int, *, coupled: bool) -> float:
     """Return the multiply-adds that Newton's method would need for all columns of scores, by a rough count."""
     variables = problem.n_examples * (1 if n_columns == 1 else problem.n_components)
-    return budget_of_entries(n_entries * n_columns, variables)
+    return (COUPLED if coupled else 1) * budget_of_entries(n_entries * n_columns, variables)
 
 
 def budget_of_entries(n_entries: float, n_variables: int) -> float:

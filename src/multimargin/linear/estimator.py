@@ -50,17 +50,18 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: 
         Accepted for compatibility; nothing in the training is random.
     max_iter : int, default=-1
         Limit on passes over the data and Newton's steps together, for "ovo" and "dag" of each pair; -1 for none.
-    solver : {"auto", "descent", "newton", "asvm", "lsvm"}, default="auto"
+    solver : {"auto", "descent", "newton", "most-violating-pair", "working-set", "asvm", "lsvm"}, default="auto"
         "descent": exact steps on one example after the other (not for an exact bias); "newton": the multiplier method
         with Newton's method inside. "auto" begins with the first, where it applies, and goes over to the second when
-        that has cost as much as the second would. "asvm" and "lsvm" (active set and Lagrangian methods) are for
-        comparison: two classes, squared hinge, a regularised bias.
+        that has cost as much as the second would. The others are those of KCSL04, for comparison, with two classes:
+        decomposition by pairs or 30 variables at a time (hinge, an exact bias), "asvm" and "lsvm" (active set and
+        Lagrangian methods; squared hinge, a regularised bias).
     max_time : float or None, default=None
         Seconds after which the fit ends with the model it has.
     warm_start : bool, default=False
         Start from the solution of the last fit on the same rows.
     on_progress : callable or None, default=None
-        Called about every 50 ms with a ``Progress``; returning True ends the fit.
+        Called at first and then about every 50 ms with a ``Progress``; returning True ends the fit.
     on_interrupt : {"raise", "keep"}, default="raise"
         On Ctrl-C the fitted attributes are set from the last iterate; then KeyboardInterrupt goes on ("raise") or
         the model is returned with a warning ("keep").
@@ -81,7 +82,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: 
         0 converged, else 1.
     class_weight_ : ndarray of shape (n_classes,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Notes
     -----

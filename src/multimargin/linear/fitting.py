@@ -25,6 +25,7 @@ from multimargin.fitting import (
     make_watch,
 )
 from multimargin.kernels import KernelSpec
+from multimargin.linear.decomposing import SIZES, check_decomposition, solve_by_decomposition
 from multimargin.linear.model import LinearModel
 from multimargin.linear.pairs import PairsWatch, solve_pairs
 from multimargin.linear.points import (
@@ -49,12 +50,14 @@ from multimargin.separability import refuse_if_inseparable
 from multimargin.solver import Progress, Solution, SolverState, StopReason, check_start
 from multimargin.training_set import TrainingSet
 
-SOLVERS = (AUTO, DESCENT, NEWTON, *METHODS)
+# Solvers of the literature for two classes.
+OF_PAPERS = (*SIZES, *METHODS)
+SOLVERS = (AUTO, DESCENT, NEWTON, *OF_PAPERS)
 REASONS = {
     AUTO: "coordinate steps while they are cheap, then Newton's method, whose cost does not grow with C",
     DESCENT: "asked for",
     NEWTON: "asked for",
-    **dict.fromkeys(METHODS, "asked for"),
+    **dict.fromkeys(OF_PAPERS, "asked for"),
 }
 
 
@@ -180,6 +183,9 @@ class _MachineFit:
         if limits.solver in METHODS:
             check_squared(limits.solver, self.problem)
             self.solution = solve_squared(limits.solver, self.problem, limits, start, watched)
+        elif limits.solver in SIZES:
+            check_decomposition(limits.solver, self.problem)
+            self.solution = solve_by_decomposition(limits.solver, self.problem, limits, start, watched)
         else:
             self.solution = solve_linear(self.problem, limits, start, watched)
         self.error, self.n_iter = self.solution.error, [self.solution.report.n_iter]
@@ -216,7 +222,7 @@ class _PairwiseFit:
         return [each.report.n_iter for each in self.solutions]
 
     def solve(self, limits: LinearLimits, start: PairState | None, watch: ModelWatch | None) -> Certificate:
-        if limits.solver in METHODS:
+        if limits.solver in OF_PAPERS:
             raise ValueError(
                 f"solver={limits.solver!r} does not apply to multi_class={self.fit.recipe.scheme!r}; use "
                 "multi_class='ova', which is the same machine for two classes, or solver='auto'."
@@ -313,14 +319,21 @@ class _PairwiseFit:
 
 
 def _attributes(data: TrainingSet, model: LinearModel, dual: LinearDual) -> dict[str, Any]:
+    return linear_attributes(model, dual, data.classes, data.class_weight, data.X.shape)
+
+
+def linear_attributes(
+    model: LinearModel, dual: LinearDual, classes: np.ndarray, class_weight: np.ndarray, shape: tuple[int, int]
+) -> dict[str, Any]:
+    """Return the attributes of a model that was trained on data of this shape."""
     coef, intercept = model.public_weights()
     return {
-        "classes_": data.classes,
-        "class_weight_": data.class_weight,
+        "classes_": classes,
+        "class_weight_": class_weight,
         "coef_": coef,
         "intercept_": intercept,
         "support_": dual.support.astype(np.int32),
-        "shape_fit_": data.X.shape,
+        "shape_fit_": shape,
         "_model": model,
         "_dual": dual,
     }

@@ -83,7 +83,7 @@ class _Solve:
     ) -> None:
         self.problem, self.limits, self.watch = problem, limits, watch
         self.began = time.perf_counter()
-        self.last_report = 0.0
+        self.last_report = -REPORT_SECONDS  # the first step reports
         data = problem.data
         in_place = np.array_equal(data.rows, np.arange(data.X.shape[0]))
         self.X = data.X if in_place else data.X[data.rows]
@@ -215,12 +215,12 @@ class _Solve:
         X = self.problem.data.X
         entries = X.nnz if is_sparse(X) else X.size
         auto = self.limits.solver == AUTO
-        steps = DEARER_WHEN_WIDE if self.wide else 1.0
+        allowed = budget(self.problem, entries, self.task.n_columns, coupled=self.columns is None)
         options = LinearOptions(
             tol=AIM * self.limits.tol,
             max_passes=self.limits.max_iter,
             max_time=self._time_left(),
-            max_cost=steps * budget(self.problem, entries, self.task.n_columns) if auto else float("inf"),
+            max_cost=(DEARER_WHEN_WIDE if self.wide else 1.0) * allowed if auto else float("inf"),
         )
         if self.task.free_bias:
             return self._descend_with_bias(options)

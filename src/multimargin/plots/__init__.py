@@ -1,1 +1,1 @@
-"""Figures. Needs matplotlib (``pip install 'multimargin[plots]'``), which is imported in here only."""
+"""Figures. They need matplotlib (``pip install 'multimargin[plots]'``), which is imported when one is drawn."""

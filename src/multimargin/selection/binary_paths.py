@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -45,24 +45,26 @@ class BinaryPaths:
         by_fold = [self._statements(fold) for fold in self.folds]
         solver, _ = choose_binary_solver(self.work.params["solver"], self.recipe.kernel)
         options = make_options(self.work.params, self.recipe, len(self.work.y), solver, small=False).to_core()
-        options.cache_bytes = max(0.0, options.cache_bytes - self.work.kernels.bytes)
+        options.cache_bytes = self.work.kernels.bytes_left
         result = _core.solve_binary_paths(
             store.core,
-            [statement for _, statements in by_fold for statement in statements],
+            # The folds of a pair one after the other: they read the same part of the matrix.
+            [statements[p] for p in range(len(by_fold[0][1])) for _, statements in by_fold],
             self.Cs,
             getattr(_core.Loss, self.recipe.loss.value),
             options,
+            self.work.pool,
             None if self.stop is None else self._watch(sum(len(s) for _, s in by_fold)),
         )
         results, error = list(result.results), result.error
         del result  # see solver.run_core
-        points, begin = [], 0
-        for fold, (problems, _) in zip(self.folds, by_fold, strict=True):
-            parts = results[begin : begin + len(problems)]
-            begin += len(problems)
+        found = []
+        for position, (fold, (problems, _)) in enumerate(zip(self.folds, by_fold, strict=True)):
+            parts = results[position :: len(by_fold)]
             n_done = min(len(part.bias) for part in parts)
             if error is None or n_done == len(self.Cs):
-                points.append((fold, self._points(fold, problems, parts, n_done)))
+                found.append(_Solved(fold, problems, parts, n_done))
+        points = self._points(found)
         if error is not None:
             error.points = points  # type: ignore[attr-defined]
             raise error
@@ -89,54 +91,76 @@ class BinaryPaths:
 
         return watch
 
-    def _points(self, fold: int, problems: list[BinaryProblem], parts: list[Any], n_done: int) -> list[Point]:
-        if not n_done:
-            return []
+    def _points(self, found: list[_Solved]) -> list[tuple[int, list[Point]]]:
         began = time.perf_counter()
-        held_out = _HeldOut(self.work, self.gamma, fold)
-        decide = held_out.by_pairs if self.recipe.scheme else held_out.by_classes
-        decisions, n_support = decide(problems, parts, n_done)
-        each = (time.perf_counter() - began) / n_done
+        held_out = _HeldOut(self.work, self.gamma)
+        decided = held_out.by_pairs(found) if self.recipe.scheme else [held_out.by_classes(each) for each in found]
+        seconds = (time.perf_counter() - began) / max(1, sum(each.n_done for each in found))
+        return [(each.fold, each.points(*of, seconds)) for each, of in zip(found, decided, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """The problems of one fold, as the core solved them for the first ``n_done`` of the Cs."""
+
+    fold: int
+    problems: list[BinaryProblem]
+    parts: list[Any]
+    n_done: int
+
+    @property
+    def biases(self) -> FloatArray:
+        """(n_problems, n_done)"""
+        return np.array([part.bias[: self.n_done] for part in self.parts])
+
+    def points(self, decisions: list[Decision], n_support: IntArray, seconds: float) -> list[Point]:
+        n_done, parts = self.n_done, self.parts
         totals = {name: sum(getattr(part, name)[:n_done] for part in parts) for name in ("iterations", "seconds")}
         converged = np.all([part.converged[:n_done] for part in parts], axis=0)
         return [
-            Point(decision, int(n), int(steps), float(seconds), each, bool(good))
-            for decision, n, steps, seconds, good in zip(
+            Point(decision, int(n), int(steps), float(spent), seconds, bool(good))
+            for decision, n, steps, spent, good in zip(
                 decisions, n_support, totals["iterations"], totals["seconds"], converged, strict=True
             )
         ]
 
 
 class _HeldOut:
-    """The scores of the rows that a fold holds out, for all C together."""
+    """What machines say of the rows that their folds hold out, for all C together."""
 
-    def __init__(self, work: Any, gamma: float, fold: int) -> None:
-        self.work, self.data, self.test = work, work.data(fold), work.test_rows(fold)
-        self.store = work.store(gamma)
+    def __init__(self, work: Any, gamma: float) -> None:
+        self.work, self.store = work, work.store(gamma)
+        self.pairs = pair_list(work.n_classes)
 
-    def sums(self, rows: IntArray, beta: FloatArray) -> FloatArray:
-        """Return sum_s beta_..s k(x_rows[s], x_t), shape (..., n_test), for the rows t that are held out."""
-        flat = beta.reshape(-1, len(rows))
-        found: FloatArray = self.store.scores_within(rows, flat, self.test, n_threads())
-        return found.reshape(*beta.shape[:-1], -1)
+    def by_pairs(self, found: list[_Solved]) -> list[tuple[list[Decision], IntArray]]:
+        """Return the decisions of one-vs-one machines at each C, and how many support vectors they have."""
+        pieces: list[tuple[int, slice]] = []  # of the folds, so many Cs that their scores may be held at once
+        for position, each in enumerate(found):
+            step = max(1, ENTRIES_AT_ONCE // (len(self.work.test_rows(each.fold)) * len(self.pairs)))
+            pieces += [(position, slice(k, min(k + step, each.n_done))) for k in range(0, each.n_done, step)]
+        decided: list[tuple[list[Decision], list[IntArray]]] = [([], []) for _ in found]
+        for some in _together(pieces, [self._entries(found[p], s) for p, s in pieces]):
+            shares = [share for p, s in some for share in self._shares(found[p], s)]
+            sums = iter(_core.sum_paths(self.store.core, shares, n_threads()))
+            for position, costs in some:
+                own = [next(sums) for _ in range(self.work.n_classes)]
+                decisions, n_support = decided[position]
+                decisions += self._decide(pair_scores([each for each, _ in own], found[position].biases[:, costs]))
+                n_support.append(np.sum([n for _, n in own], axis=0))
+        return [(decisions, np.concatenate([*n, np.zeros(0, dtype=np.int64)])) for decisions, n in decided]
 
-    def by_pairs(self, problems: list[BinaryProblem], parts: list[Any], n_done: int) -> tuple[list[Decision], IntArray]:
-        """Return the decisions of the one-vs-one machine at each C, and how many support vectors it has."""
-        n_classes = self.work.n_classes
-        members = members_by_class(self.data)
-        beta = [np.empty((n_classes - 1, n_done, len(own))) for own in members]
-        for (i, j), problem, part in zip(pair_list(n_classes), problems, parts, strict=True):
-            beta[i][j - 1] = part.amounts[:n_done, : problem.n_positive]
-            np.negative(part.amounts[:n_done, problem.n_positive :], out=beta[j][i])
-        biases = np.array([part.bias[:n_done] for part in parts])
-        n_support = sum((each != 0).any(axis=0).sum(axis=-1) for each in beta)
-        step = max(1, ENTRIES_AT_ONCE // (len(self.test) * len(parts)))
-        decisions: list[Decision] = []
-        for first in range(0, n_done, step):
-            some = slice(first, first + step)
-            sums = [self.sums(self.data.rows[own], b[:, some]) for own, b in zip(members, beta, strict=True)]
-            decisions += self._decide(pair_scores(sums, biases[:, some]))
-        return decisions, np.asarray(n_support)
+    def _entries(self, solved: _Solved, costs: slice) -> int:
+        return int(len(self.work.test_rows(solved.fold)) * len(self.pairs) * (costs.stop - costs.start))
+
+    def _shares(self, solved: _Solved, costs: slice) -> list[Any]:
+        """What each class adds to its pairs, in LIBSVM's order of the others."""
+        data, test = self.work.data(solved.fold), self.work.test_rows(solved.fold)
+        members: list[list[tuple[FloatArray, int, float]]] = [[] for _ in range(self.work.n_classes)]
+        for (i, j), problem, part in zip(self.pairs, solved.problems, solved.parts, strict=True):
+            members[i].append((part.amounts[costs], 0, 1.0))
+            members[j].append((part.amounts[costs], problem.n_positive, -1.0))
+        # Pair (i, j) is met before (j, k), so that the others of a class come in ascending order.
+        return [(data.rows[own], test, each) for own, each in zip(members_by_class(data), members, strict=True)]
 
     def _decide(self, D: FloatArray) -> list[Decision]:
         """Return the decision at each C from the scores of the pairs, (n_pairs, n_Cs, n_points): all C in one go."""
@@ -147,14 +171,30 @@ class _HeldOut:
         codes, scores = whole.codes.reshape(shape), whole.scores.reshape(*shape, *whole.scores.shape[1:])
         return [Decision(*each) for each in zip(codes, scores, strict=True)]
 
-    def by_classes(
-        self, problems: list[BinaryProblem], parts: list[Any], n_done: int
-    ) -> tuple[list[Decision], IntArray]:
+    def by_classes(self, solved: _Solved) -> tuple[list[Decision], IntArray]:
         """Return the decisions of one-vs-all at each C, and how many support vectors it has."""
-        beta = np.zeros((self.work.n_classes, n_done, len(self.data.y)))
-        for c, (problem, part) in enumerate(zip(problems, parts, strict=True)):
+        n_done, data = solved.n_done, self.work.data(solved.fold)
+        beta = np.zeros((self.work.n_classes, n_done, len(data.y)))
+        for c, (problem, part) in enumerate(zip(solved.problems, solved.parts, strict=True)):
             beta[c][:, problem.positive] = part.amounts[:n_done, : problem.n_positive]
             beta[c][:, problem.negative] = -part.amounts[:n_done, problem.n_positive :]
-        F = self.sums(self.data.rows, beta) + np.array([part.bias[:n_done] for part in parts])[:, :, None]
+        new = np.ones(beta.shape[:2], dtype=bool)  # else the solution at the C before is this one, too
+        np.any(beta[:, 1:] != beta[:, :-1], axis=-1, out=new[:, 1:])
+        found = self.store.scores_within(data.rows, beta[new], self.work.test_rows(solved.fold), n_threads())
+        F = found[np.cumsum(new).reshape(new.shape) - 1] + solved.biases[:, :, None]
         decisions = [decide_scores(np.ascontiguousarray(F[:, k].T)) for k in range(n_done)]
         return decisions, (beta != 0).any(axis=0).sum(axis=-1)
+
+
+def _together(pieces: list[Any], entries: list[int]) -> Iterator[list[Any]]:
+    """Yield pieces in lists of at most ENTRIES_AT_ONCE entries together."""
+    some: list[Any] = []
+    total = 0
+    for piece, own in zip(pieces, entries, strict=True):
+        if some and total + own > ENTRIES_AT_ONCE:
+            yield some
+            some, total = [], 0
+        some.append(piece)
+        total += own
+    if some:
+        yield some

@@ -76,7 +76,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     verbose : bool or int, default=False
         Show a line of progress on stderr, with the time left.
     on_progress : callable or None, default=None
-        Called about every 50 ms with a ``Progress``; returning True ends the search.
+        Called at first and then about every 50 ms with a ``Progress``; returning True ends the search.
     on_interrupt : {"raise", "keep"}, default="raise"
         On Ctrl-C the results of the finished cells are set; then KeyboardInterrupt goes on ("raise"), or the best of
         them is trained on all rows and a warning says so ("keep").
@@ -108,7 +108,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     refit_time_, search_seconds_ : float
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Examples
     --------
@@ -117,7 +117,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> X, y = load_iris(return_X_y=True)
     >>> search = SVCCV(Cs=[1, 10, 100], gammas=[0.01, 0.1]).fit(X, y)
     >>> search.best_params_
-    {'C': 10.0, 'gamma': 0.1}
+    {'C': 1.0, 'gamma': 0.1}
     >>> search.certificate_.stop_reason
     'converged'
     """

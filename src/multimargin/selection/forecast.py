@@ -58,12 +58,13 @@ class Forecast:
 
     def __str__(self) -> str:
         return (
-            f"{self.n_fits:,} fits in about {_in_words(self.seconds)} with about {self.memory / MEGABYTE:,.0f} MB "
+            f"{self.n_fits:,} fits in about {in_words(self.seconds)} with about {self.memory / MEGABYTE:,.0f} MB "
             f"beside the data (from {' and '.join(f'{n:,}' for n in self.sizes)} rows, in {self.spent:.1f} s)"
         )
 
 
-def _in_words(seconds: float) -> str:
+def in_words(seconds: float) -> str:
+    """Return a time in the unit that people would take."""
     for limit, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 1.5 * limit:
             return f"{seconds / limit:.1f} {unit}"

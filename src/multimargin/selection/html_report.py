@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 
 from multimargin._core import __version__
+from multimargin.bounds import count_support, generalization_bound
 from multimargin.certificate import Certificate
+from multimargin.estimators import SVC
 from multimargin.files import check_path, write_text
+from multimargin.matrices import is_sparse, same_values
 from multimargin.selection.confusions import Confusion, confuse
 from multimargin.selection.grid import SelectionGrid, read_grid
 from multimargin.selection.selection_display import SelectionDisplay
@@ -75,6 +78,7 @@ def write_report(
         _section("The best cells", _best_cells(grid)),
         _section("Confusions", _confusions(confusion, has_model=model is not None)),
         _section("Is the model optimal?", _certificate(search, model)),
+        _section("What theory says", _theory(model, X, y)),
         _section("How to use it", _usage(model)),
         _section("Data", _table(("", ""), _data_facts(search, model, X, y), css="names")),
         _section("Parameters of the search", _table(("parameter", "value"), _parameters(search), css="names")),
@@ -251,6 +255,32 @@ def in_words(proof: Certificate) -> list[str]:
         else "These are the solver's own numbers, not checked in float64."
     )
     return [*sentences, f"Remark: {proof.remark}."] if proof.remark else sentences
+
+
+def _theory(model: Any, X: Any, y: Any) -> str:
+    """Support vectors and, if the report's rows are those that the model was trained on, the generalisation bound."""
+    if not isinstance(model, SVC):
+        return _paragraph("Nothing: the model is not a single multimargin.SVC.", "note")
+    text = _paragraph(str(count_support(model)))
+    if X is None or not model._recipe.kernel.positive_semidefinite or not _trained_on(model, X, y):
+        note = "No bound: it needs a positive semi-definite kernel, and the rows that the model was trained on."
+        return text + _paragraph(note, "note")
+    found = generalization_bound(model, X, y)
+    terms = [
+        ("sum of margin violations", f"{found.violations:.4g}"),
+        ("largest fat-shattering dimension", f"{max(term.fat for term in found.pairs):.3g}"),
+        ("training error", f"{100 * found.training_error:.3g} %"),
+        ("without constants and logarithms, DGI11 (7)", f"{found.order:.3g}"),
+    ]
+    return text + _paragraph(str(found)) + _table(("term", ""), terms, css="names")
+
+
+def _trained_on(model: SVC, X: Any, y: Any) -> bool:
+    """Whether the rows are the model's: they hold its support vectors where it found them, and all its classes."""
+    rows = X if is_sparse(X) else np.asarray(X)
+    if rows.shape != model.shape_fit_ or not np.array_equal(np.unique(np.asarray(y)), model.classes_):
+        return False
+    return model.kernel == "precomputed" or same_values(rows[model.support_], model.support_vectors_)
 
 
 def _usage(model: Any) -> str:

@@ -51,7 +51,8 @@ def run(search: Any, problem: SelectionProblem, Cs: FloatArray, gammas: FloatArr
     cells = Cells(len(problem.folds))
     with search_line(int(search.verbose), f"{search.multi_class} {search.search}") as show:
         watch = SearchWatch(1, search.max_time, search.on_progress, show)
-        evaluate = _watched(watch, _evaluation(search, watch, directory))
+        elsewhere = search.n_jobs is not None or distribute.leaves_this_machine()
+        evaluate = _watched(watch, _evaluation(search, watch, directory, elsewhere=elsewhere), elsewhere=elsewhere)
         error: BaseException | None = None
         try:
             if search.per_pair:
@@ -71,20 +72,22 @@ def run(search: Any, problem: SelectionProblem, Cs: FloatArray, gammas: FloatArr
     return SelectionResults.of_table(cells.table()), error, watch.reason
 
 
-def _evaluation(search: Any, watch: SearchWatch, directory: ResumeDirectory | None) -> Evaluate:
-    if search.n_jobs is not None or distribute.leaves_this_machine():
+def _evaluation(search: Any, watch: SearchWatch, directory: ResumeDirectory | None, *, elsewhere: bool) -> Evaluate:
+    if elsewhere:
         return distribute.through_joblib(evaluate_unit, n_jobs=search.n_jobs, directory=directory)
     watched = bool(search.verbose) or search.max_time is not None or search.on_progress is not None
     return distribute.local(partial(evaluate_gamma, stop=watch.stop) if watched else evaluate_gamma, directory)
 
 
-def _watched(watch: SearchWatch, evaluate: Evaluate) -> Evaluate:
-    """Count the units that are done, and end when the watch says so."""
+def _watched(watch: SearchWatch, evaluate: Evaluate, *, elsewhere: bool) -> Evaluate:
+    """Count the units that are done, and end when the watch says so; of units elsewhere it hears nothing before."""
 
     def told(problem: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
         watch.n_parts = watch.n_done + len(units) + 1  # another round may follow: the end is never certain
         for outcome in evaluate(problem, units):
             yield outcome
+            if elsewhere:
+                watch.hear(outcome)
             if not watch.part_done():
                 raise _EndedError
 

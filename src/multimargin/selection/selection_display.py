@@ -152,7 +152,7 @@ class SelectionDisplay:
 class MachinesDisplay:
     """The scores of machines side by side, the best on top.
 
-    Draw it with ``from_comparison``.
+    Draw it with ``from_comparison``, or ``from_estimator``, which is the same by the name that all displays have.
 
     Parameters
     ----------
@@ -173,6 +173,13 @@ class MachinesDisplay:
     ) -> Self:
         """Draw what ``compare_machines`` found; see ``plot``."""
         return cls(comparison).plot(ax, kind=kind, **kwargs)
+
+    @classmethod
+    def from_estimator(
+        cls, comparison: MachineComparison, *, kind: str = "points", ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw what ``compare_machines`` found, as ``from_comparison`` does."""
+        return cls.from_comparison(comparison, kind=kind, ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, kind: str = "points", **kwargs: Any) -> Self:
         """Draw means, standard deviations over the folds and, where there are any, test scores.

@@ -19,12 +19,15 @@ from multimargin.resources import cache_bytes, n_threads
 
 # Kernels that have a gamma.
 WITH_GAMMA = ("rbf", "laplacian", "poly", "sigmoid")
+# Features up to which kernel values are computed anew for each gamma: that is as fast as reading distances.
+FEW_FEATURES = 64
 # Rows whose kernel values are computed at once.
 BLOCK_ROWS = 256
 # exp(-2 gamma d) is the square of exp(-gamma d), at a fraction of the time. From f 2^(8 k) on, f in [1/2, 1), gammas up
 # to f 2^(8 k + 7) are made by squares, whatever was computed before, so that a value has the same bits everywhere; its
 # relative error is at most 128 times that of exp, far below that of float32 rows.
 SQUARES = 8
+BY_SQUARES = ("rbf", "laplacian")
 
 
 _Made = tuple[float, KernelStore, FloatArray | None]  # gamma, the store, and the matrix that it reads
@@ -33,8 +36,9 @@ _Made = tuple[float, KernelStore, FloatArray | None]  # gamma, the store, and th
 class SharedKernels:
     """The kernel among all rows of X, for one gamma after the other.
 
-    Where the budget allows it, distances or products are computed once and a matrix is made from them for each gamma;
-    beyond it a store serves rows on demand.
+    Where the budget allows it, a matrix is made for each gamma: of few features from the data, of many from distances
+    or products that are computed once; beyond it a store serves rows on demand. Gammas that are made by squares share
+    one matrix where ``on_reading``: then values are squared when they are read.
 
     Parameters
     ----------
@@ -42,13 +46,16 @@ class SharedKernels:
     kernel : KernelSpec
         Its gamma does not matter.
     cache_size : float or "auto"
+    on_reading : bool
     """
 
-    def __init__(self, X: DataMatrix, kernel: KernelSpec, cache_size: float | str) -> None:
+    def __init__(self, X: DataMatrix, kernel: KernelSpec, cache_size: float | str, *, on_reading: bool = False) -> None:
         self.X, self.kernel, self.cache_size = X, kernel, cache_size
-        needed = (8.0 if kernel.given else 16.0) * X.shape[0] ** 2
+        self.on_reading = on_reading and kernel.name in BY_SQUARES
+        self.direct = not kernel.given and not is_sparse(X) and X.shape[1] <= FEW_FEATURES
+        needed = (8.0 if kernel.given or self.direct else 16.0) * X.shape[0] ** 2
         self.whole = kernel.given or needed <= cache_bytes(cache_size, needed)
-        self.bytes = needed if self.whole else 0.0
+        self.bytes_left = max(0.0, cache_bytes(cache_size) - (needed if self.whole else 0.0))  # of the budget
         self._basis: FloatArray | None = None
         self._last: _Made | None = None
 
@@ -61,30 +68,58 @@ class SharedKernels:
 
     @property
     def gram(self) -> FloatArray | None:
-        """The matrix at the last gamma, without offset; None beyond the budget."""
+        """The matrix at the last gamma, without offset; None beyond the budget. Not for values squared on reading."""
         return None if self._last is None else self._last[2]
 
     def _make(self, gamma: float, offset: float, before: _Made | None) -> tuple[KernelStore, FloatArray | None]:
         if not self.whole:
             return KernelStore(self.X, replace(self.kernel, gamma=gamma, offset=offset)), None
-        matrix = self._matrix(gamma, before)
         indefinite = not replace(self.kernel, gamma=gamma).positive_semidefinite
+        if self.on_reading and offset == 0.0:
+            squarings = _squarings(gamma)
+            matrix = self._unsquared(gamma / 2.0**squarings, before)
+            return KernelStore(matrix, KernelSpec("precomputed", indefinite=indefinite, squarings=squarings)), matrix
+        matrix = self._matrix(gamma, before)
         return KernelStore(matrix, KernelSpec("precomputed", offset=offset, indefinite=indefinite)), matrix
 
+    def _unsquared(self, gamma: float, before: _Made | None) -> FloatArray:
+        """The matrix of this gamma, which is that of the last store if it was made from the same."""
+        out = self._memory(before)
+        if before is None or before[0] / 2.0 ** _squarings(before[0]) != gamma:
+            if not self.direct and self._basis is None:
+                self._basis = make_basis(self.X, self.kernel, self.cache_size)
+            self._evaluate(gamma, out)
+        return out
+
+    def _memory(self, before: _Made | None) -> FloatArray:
+        n = self.X.shape[0]
+        return np.empty((n, n)) if before is None or before[2] is None else before[2]
+
     def _matrix(self, gamma: float, before: _Made | None) -> FloatArray:
-        if self._basis is None:
+        if not self.direct and self._basis is None:
             self._basis = make_basis(self.X, self.kernel, self.cache_size)
-        if self.kernel.name not in WITH_GAMMA:
+        if self._basis is not None and self.kernel.name not in WITH_GAMMA:
             return self._basis
-        out = np.empty_like(self._basis) if before is None or before[2] is None else before[2]
-        n_squares = int(np.frexp(gamma)[1]) % SQUARES if self.kernel.name in ("rbf", "laplacian") else 0
+        out = self._memory(before)
+        n_squares = _squarings(gamma) if self.kernel.name in BY_SQUARES else 0
         there = -1 if before is None else _doublings(before[0], gamma)
         if not 0 < there <= n_squares:
             there = n_squares
-            _by_blocks(partial(_evaluate, self.kernel, gamma / 2.0**n_squares), self._basis, out)
+            self._evaluate(gamma / 2.0**n_squares, out)
         for _ in range(there):
             _by_blocks(_square, out, out)
         return out
+
+    def _evaluate(self, gamma: float, out: FloatArray) -> None:
+        if self._basis is None:
+            KernelStore(self.X, replace(self.kernel, gamma=gamma, offset=0.0)).core.fill_into(out, n_threads())
+        else:
+            _by_blocks(partial(_evaluate, self.kernel, gamma), self._basis, out)
+
+
+def _squarings(gamma: float) -> int:
+    """Return how many squares lead to the values of gamma."""
+    return int(np.frexp(gamma)[1]) % SQUARES
 
 
 def _doublings(before: float, gamma: float) -> int:
@@ -105,7 +140,7 @@ def _square(source: FloatArray, out: FloatArray) -> None:
 
 
 def _evaluate(kernel: KernelSpec, gamma: float, basis: FloatArray, out: FloatArray) -> None:
-    if kernel.name in ("rbf", "laplacian"):
+    if kernel.name in BY_SQUARES:
         np.multiply(basis, -gamma, out=out)
         np.exp(out, out=out)
         return

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from multimargin import _core
 from multimargin.fitting import Recipe, read_recipe
 from multimargin.kernels import KernelStore
 from multimargin.machines import FloatArray, IntArray
@@ -150,11 +151,11 @@ def _unit(problem: SelectionProblem, gamma: float, fold: int, Cs: FloatArray, po
 
 
 class Workplace:
-    """Rows sorted by class, so that those of a pair of classes lie together, and all that units share."""
+    """Rows sorted by class and fold, so that those of a pair of classes lie together, and all that units share."""
 
     def __init__(self, problem: SelectionProblem) -> None:
         self.problem, self.params = problem, problem.params
-        self.order = np.argsort(problem.y, kind="stable")
+        self.order = np.lexsort((_first_folds(problem), problem.y))  # a fold's rows of a class lie together, too
         given = self.params["kernel"] == "precomputed" if isinstance(self.params["kernel"], str) else False
         rows = problem.X[self.order]
         self.X = np.ascontiguousarray(rows[:, self.order]) if given else rows
@@ -165,9 +166,10 @@ class Workplace:
         self.place[self.order] = np.arange(n)
         self._data: dict[int, TrainingSet] = {}
         self._recipe = read_recipe(self.params | {"C": 1.0, "gamma": 1.0}, self.data(0))
-        self.kernels = SharedKernels(self.X, self._recipe.kernel, self.params["cache_size"])
         self.binary = follows_binary_paths(self._recipe, self.params)
+        self.kernels = SharedKernels(self.X, self._recipe.kernel, self.params["cache_size"], on_reading=self.binary)
         self.statements: dict[int, Any] = {}
+        self.pool = _core.PathPool()
 
     @property
     def n_classes(self) -> int:
@@ -219,12 +221,20 @@ class Workplace:
             self.data(fold)
 
     def test_rows(self, fold: int) -> IntArray:
-        """Return the rows of the sorted X that are held out, in the fold's order."""
-        return self.place[self.problem.folds[fold][1]]
+        """Return the rows of the sorted X that are held out, ascending."""
+        return np.sort(self.place[self.problem.folds[fold][1]])
 
     def held_out(self, fold: int) -> tuple[DataMatrix, IntArray, FloatArray | None]:
-        """Return X, class codes and weights of the rows that are held out."""
-        test = self.problem.folds[fold][1]
+        """Return X, class codes and weights of the rows that are held out, in the order of ``test_rows``."""
+        test = self.order[self.test_rows(fold)]
         weight = self.problem.sample_weight
         rows = self.problem.X[test] if self.needs_scores else None
         return rows, self.problem.y[test], None if weight is None else weight[test]
+
+
+def _first_folds(problem: SelectionProblem) -> IntArray:
+    """Return for each row the first fold that holds it out; as many as there are folds where none does."""
+    first = np.full(len(problem.y), len(problem.folds))
+    for fold, (_, test) in reversed(list(enumerate(problem.folds))):
+        first[test] = fold
+    return first

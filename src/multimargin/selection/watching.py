@@ -7,7 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from math import nan
+from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -60,6 +63,15 @@ class SearchWatch:
         elif self.on_progress is not None and self.on_progress(replace(progress, seconds=seconds)):
             self.reason = "callback"
         return bool(self.reason)
+
+    def hear(self, outcome: Any) -> None:
+        """Tell the caller's function of a unit that a worker has done: its steps and support vectors."""
+        if self.on_progress is None or self.reason:
+            return
+        self.steps += int(np.sum(outcome.n_iter))
+        moment = Progress(self.steps, self.seconds, nan, nan, nan, 0, int(np.max(outcome.n_support)), 0, 0)
+        if self.on_progress(moment):
+            self.reason = "callback"
 
     def part_done(self) -> bool:
         """Count a part; return whether to go on with the next."""

@@ -1,0 +1,38 @@
+// What all online machines have in common.
+#pragma once
+
+#include "online_examples.hpp"
+#include "types.hpp"
+
+namespace multimargin {
+
+// How the variables of a step are chosen: by the gain in the dual, by the gradient alone, or by chance.
+enum class Selection { second_order, first_order, random };
+
+struct OnlineOptions {
+    Selection selection = Selection::second_order;
+    Index reprocess = 1;  // steps on kept examples for each new one
+    Index budget = -1;    // the most examples to keep; -1: no limit
+    bool exact_bias = true;
+    double tol = 1e-3;
+    double cache_bytes = 2e8;
+};
+
+class OnlineLearner {
+  public:
+    virtual ~OnlineLearner() = default;
+    // Returns the example's class by what was learnt before it, then learns from it.
+    virtual Index add(const double* x, Index label, double cap, Index id) = 0;
+    // Takes an example out; false when it is not kept.
+    virtual bool forget(Index id) = 0;
+    // A round of steps on kept examples; false when none of them violates optimality.
+    virtual bool improve() = 0;
+    virtual const KeptExamples& kept() const = 0;
+    virtual Index n_steps() const = 0;
+    virtual Index n_support() const = 0;
+    virtual double dual() = 0;
+    // Of the kept examples.
+    virtual double violation() = 0;
+};
+
+}  // namespace multimargin

@@ -1,0 +1,196 @@
+// The steps of LaRank: which two variables of an example move, and how far.
+#include <algorithm>
+#include <cmath>
+
+#include "online_machine.hpp"
+#include "problem.hpp"
+#include "two_variables.hpp"
+
+namespace multimargin {
+
+// t - m(F) of a class's components, given the score columns.
+template <class Column>
+void OnlineMachine::gradients_at(Index label, Column column) {
+    const auto& components = machine_.of(label);
+    gradient_.resize(components.size());
+    const double mean = machine_.sum_to_zero ? column(machine_.n_classes) : 0.0;
+    for (std::size_t p = 0; p < components.size(); ++p) {
+        const Component& m = components[p];
+        const double margin = m.value1 * column(m.class1) + (m.class2 >= 0 ? m.value2 * column(m.class2) : 0.0);
+        gradient_[p] = m.target - margin + m.row_sum() * mean;
+    }
+}
+
+void OnlineMachine::gradients(Index slot) {
+    gradients_at(kept_.label(slot), [&](Index c) { return scores_[unsigned_index(c)][unsigned_index(slot)]; });
+}
+
+bool OnlineMachine::is_violated_at_zero(Index label) {
+    gradients_at(label, [&](Index c) { return columns_[unsigned_index(c)]; });
+    return *std::max_element(gradient_.begin(), gradient_.end()) > options_.tol;
+}
+
+// Given the gradients.
+double OnlineMachine::violation_of(Index slot) const {
+    return example_violation(machine_.bound, gradient_, {amounts_.line(slot), gradient_.size()}, kept_.cap(slot));
+}
+
+double OnlineMachine::hessian(Index slot, Index p, Index q) const {
+    if (p < 0 || q < 0) return 0.0;
+    const auto& components = machine_.of(kept_.label(slot));
+    return kept_.diagonal(slot) * machine_.coupling(components[unsigned_index(p)], components[unsigned_index(q)]);
+}
+
+// The exact step on two variables of a box, or on one where the second is -1.
+OnlineMachine::Move OnlineMachine::box_step(Index slot, Index first, Index second) const {
+    const double cap = kept_.cap(slot), g1 = gradient_[unsigned_index(first)], a1 = amounts_.at(slot, first);
+    const double q11 = hessian(slot, first, first);
+    if (second < 0) {
+        const double by = one_variable_step(g1, q11, a1, cap);
+        return {first, second, by, 0.0, by * (g1 - 0.5 * q11 * by)};
+    }
+    const double g2 = gradient_[unsigned_index(second)], q22 = hessian(slot, second, second);
+    const double q12 = hessian(slot, first, second);
+    const auto [m1, m2] = two_variable_step({g1, g2, q11, q22, q12, a1, amounts_.at(slot, second), cap, cap});
+    return {first, second, m1, m2, g1 * m1 + g2 * m2 - 0.5 * (q11 * m1 * m1 + q22 * m2 * m2) - q12 * m1 * m2};
+}
+
+// The first variable violates most (by chance: at all); the second gains most beside it, violates next, or is drawn.
+OnlineMachine::Move OnlineMachine::box_move(Index slot, bool only_nonzero) {
+    const double cap = kept_.cap(slot);
+    const Index n = static_cast<Index>(gradient_.size());
+    const bool drawn = options_.selection == Selection::random;
+    const auto violation = [&](Index p) {
+        const double a = amounts_.at(slot, p);
+        return only_nonzero && a <= 0.0 ? 0.0 : simd::box_violation_of(gradient_[unsigned_index(p)], a, cap);
+    };
+    Index first = -1, second = -1, n_found = 0;
+    double largest = options_.tol;
+    for (Index p = 0; p < n; ++p) {
+        const double here = violation(p);
+        if (here <= options_.tol || !(drawn ? rng_.below(++n_found) == 0 : here > largest)) continue;
+        largest = here;
+        first = p;
+    }
+    if (first < 0) return {};
+    Move best = box_step(slot, first, -1);
+    if (options_.selection == Selection::second_order) {
+        for (Index q = 0; q < n; ++q) {
+            if (q == first || (only_nonzero && amounts_.at(slot, q) <= 0.0)) continue;
+            const Move move = box_step(slot, first, q);
+            if (move.gain > best.gain) best = move;
+        }
+        return best;
+    }
+    largest = 0.0;
+    n_found = 0;
+    for (Index q = 0; q < n; ++q) {
+        const double here = violation(q);
+        if (q == first || here <= 0.0 || !(drawn ? rng_.below(++n_found) == 0 : here > largest)) continue;
+        largest = here;
+        second = q;
+    }
+    return second < 0 ? best : box_step(slot, first, second);
+}
+
+// One variable rises by what another, or the slack, falls. The slack is a component of gradient 0 (HL02 (21)).
+OnlineMachine::Move OnlineMachine::simplex_move(Index slot, bool only_nonzero) {
+    const Index n = static_cast<Index>(gradient_.size());
+    double sum = 0.0;
+    for (Index p = 0; p < n; ++p) sum += amounts_.at(slot, p);
+    const double cap = kept_.cap(slot), slack = sum < cap * simd::full_share ? cap - sum : 0.0;
+    const auto slope = [&](Index p) { return p < 0 ? 0.0 : gradient_[unsigned_index(p)]; };
+    const auto room = [&](Index p) { return p < 0 ? slack : amounts_.at(slot, p); };
+    Move move;
+    Index rise = -2, fall = -2, n_found = 0;
+    for (Index p = -1; p < n; ++p) {
+        if (p >= 0 && only_nonzero && room(p) <= 0.0) continue;
+        if (rise == -2 || slope(p) > slope(rise)) rise = p;
+    }
+    double largest = 0.0;
+    for (Index q = -1; q < n; ++q) {
+        const double difference = slope(rise) - slope(q);
+        if (q == rise || room(q) <= 0.0 || difference <= options_.tol) continue;
+        double merit = difference;
+        if (options_.selection == Selection::second_order) {
+            const double curvature = hessian(slot, rise, rise) + hessian(slot, q, q) - 2.0 * hessian(slot, rise, q);
+            const double length = std::min(difference / std::max(curvature, curvature_floor), room(q));
+            merit = length * (difference - 0.5 * length * curvature);
+        } else if (options_.selection == Selection::random) {
+            merit = rng_.below(++n_found) == 0 ? largest + 1.0 : 0.0;
+        }
+        if (merit <= largest) continue;
+        largest = merit;
+        fall = q;
+    }
+    if (fall == -2) return move;
+    const double difference = slope(rise) - slope(fall);
+    const double curvature = hessian(slot, rise, rise) + hessian(slot, fall, fall) - 2.0 * hessian(slot, rise, fall);
+    const double length = std::min(difference / std::max(curvature, curvature_floor), room(fall));
+    return {rise, fall, length, -length, length * (difference - 0.5 * length * curvature)};
+}
+
+void OnlineMachine::apply(Index slot, const Move& move) {
+    const auto& components = machine_.of(kept_.label(slot));
+    const double cap = kept_.cap(slot);
+    std::fill(change_.begin(), change_.end(), 0.0);
+    for (const auto& [p, by] : {std::pair{move.first, move.by_first}, std::pair{move.second, move.by_second}}) {
+        if (p < 0 || by == 0.0) continue;
+        double& a = amounts_.at(slot, p);
+        const double before = a;
+        a = std::clamp(a + by, 0.0, cap);
+        if (a <= bound_tolerance * cap) a = 0.0;
+        if (at_bound(a, cap)) a = cap;
+        machine_.add_to_columns(components[unsigned_index(p)], a - before, change_.data());
+    }
+    const double* row = kept_.row(slot);
+    const Index n = kept_.n_slots();
+    for (Index c = 0; c < machine_.n_columns(); ++c) {
+        const double change = change_[unsigned_index(c)];
+        if (change == 0.0) continue;
+        coefficients_.at(slot, c) += change;
+        add_row(change, row, scores_[unsigned_index(c)].data(), n);
+        work_ += static_cast<double>(n);
+    }
+    ++n_steps_;
+}
+
+OnlineMachine::Move OnlineMachine::choose(Index slot, bool only_nonzero) {
+    gradients(slot);
+    work_ += static_cast<double>(amounts_.width());
+    return machine_.bound == Bound::box ? box_move(slot, only_nonzero) : simplex_move(slot, only_nonzero);
+}
+
+// One step on an example; its gain in the dual. Counts the row as computed, whether or not it was kept, so that the
+// order of operations does not depend on the cache.
+double OnlineMachine::step(Index slot, const Move& move) {
+    if (move.by_first == 0.0 && move.by_second == 0.0) return 0.0;
+    work_ += static_cast<double>(kept_.n_slots() * kept_.n_features());
+    apply(slot, move);
+    return move.gain;
+}
+
+double OnlineMachine::dual() {
+    double twice = 0.0;  // sum t a - sum a m(F)/2, with m(F) = t - gradient
+    for (Index slot = 0; slot < kept_.n_slots(); ++slot) {
+        if (!kept_.is_used(slot)) continue;
+        gradients(slot);
+        const auto& components = machine_.of(kept_.label(slot));
+        for (std::size_t p = 0; p < components.size(); ++p) {
+            twice += amounts_.at(slot, static_cast<Index>(p)) * (components[p].target + gradient_[p]);
+        }
+    }
+    return 0.5 * twice;
+}
+
+double OnlineMachine::violation() {
+    double largest = 0.0;
+    for (Index slot = 0; slot < kept_.n_slots(); ++slot) {
+        if (!kept_.is_used(slot)) continue;
+        gradients(slot);
+        largest = std::max(largest, violation_of(slot));
+    }
+    return largest;
+}
+
+}  // namespace multimargin

@@ -1,0 +1,62 @@
+"""Data files as the commands read them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from multimargin.data_files import Table, read_data
+from multimargin.data_files.reading import SVMLIGHT, kind_of
+from multimargin.data_files.svmlight import read_precomputed
+
+
+def read_training(path: Path, given: dict[str, Any], *, precomputed: bool = False) -> tuple[Any, np.ndarray]:
+    """Return X, dense where it is full, and y."""
+    table = (
+        read_precomputed(path, square=True) if precomputed and kind_of(path) == SVMLIGHT else read_table(path, given)
+    )
+    assert table.y is not None
+    return named(table), table.y
+
+
+def read_table(
+    path: Path, given: dict[str, Any], *, precomputed: bool = False, label_needed: bool = True, n_features: int = 0
+) -> Table:
+    """Return the rows of a file by the options of the command."""
+    if precomputed and kind_of(path) == SVMLIGHT:
+        return read_precomputed(path)
+    table = read_data(
+        path, label=given["label"], label_needed=label_needed, n_features=n_features, zero_based=given["zero_based"]
+    )
+    return table.compact()
+
+
+def named(table: Table) -> Any:
+    """Return X, as a data frame where the columns have names and pandas is there, so that models know the names."""
+    if table.feature_names is None:
+        return table.X
+    try:
+        import pandas as pd
+    except ImportError:
+        return table.X
+    return pd.DataFrame(table.X, columns=list(table.feature_names))
+
+
+def default_model_path(data: Path) -> Path:
+    """Return svm-train's name for the model: that of the data file in the current folder, with .model."""
+    return Path(f"{data.name}.model")
+
+
+def on_terminal() -> bool:
+    """Return whether somebody watches."""
+    return sys.stderr.isatty()
+
+
+def say(line: str, *, quiet: bool = False) -> None:
+    """Print a line of the results."""
+    if not quiet:
+        click.echo(line)

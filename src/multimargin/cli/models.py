@@ -1,0 +1,69 @@
+"""Model files as the commands read and write them: LIBSVM's text where it can say everything, else our own format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from multimargin import model_files
+from multimargin.cli.options import KERNEL_NUMBERS
+from multimargin.data_files.faults import fault
+
+LIBSVM, OWN, ONNX = "libsvm", "multimargin", "onnx"
+FORMATS = ("auto", LIBSVM, OWN)
+# What the text files of LIBSVM and LIBLINEAR begin with.
+TEXT_HEADS = (b"svm_type", b"kernel_type", b"solver_type", b"nr_class")
+# Our own begin with a length in eight bytes and this.
+OWN_HEAD = b'{"__metadata__"'
+
+
+def is_text_model(path: Path) -> bool:
+    """Return whether a file is a model of LIBSVM or LIBLINEAR."""
+    return _head(path).startswith(TEXT_HEADS)
+
+
+def is_model(path: Path) -> bool:
+    """Return whether a file is a model of any format that is known."""
+    head = _head(path)
+    return head.startswith(TEXT_HEADS) or OWN_HEAD in head
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as handle:
+            return handle.read(32)
+    except OSError as error:
+        raise fault(path, f"cannot be read ({error.strerror}); give the name of a file that exists") from error
+
+
+def load(path: Path) -> Any:
+    """Return the estimator of a model file of either format."""
+    return model_files.load_libsvm(path) if is_text_model(path) else model_files.load_model(path)
+
+
+def choose_format(asked: str, params: dict[str, Any], y: np.ndarray) -> str:
+    """Return the format to write, before the long work: "auto" is LIBSVM's where it can express the machine."""
+    if asked != "auto":
+        return asked
+    expressible = (
+        params["multi_class"] == "ovo"
+        and params["bias"] in ("auto", "exact")
+        and params["kernel"] in KERNEL_NUMBERS
+        and params["calibration"] in (None, "coupling")
+        and y.dtype.kind in "iu"
+    )
+    return LIBSVM if expressible else OWN
+
+
+def save(model: Any, path: Path, kind: str) -> None:
+    """Write a fitted estimator, whole or not at all."""
+    writers = {LIBSVM: model_files.dump_libsvm, OWN: model_files.save_model, ONNX: model_files.export_onnx}
+    try:
+        writers[kind](model, path)
+    except OSError as error:
+        raise click.ClickException(
+            f"the model {path} could not be written ({error.strerror}); free some space or choose another folder."
+        ) from error

@@ -1,0 +1,160 @@
+"""``multimargin select``: C and gamma by cross-validation, with grid.py's options, lines and file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from multimargin import SVCCV
+from multimargin.cli import models
+from multimargin.cli.command import option
+from multimargin.cli.cross_validation import folds_of
+from multimargin.cli.data import on_terminal, read_training, say
+from multimargin.cli.files import check_writable
+from multimargin.cli.options import (
+    LIMITS,
+    DataPath,
+    WeightedCommand,
+    common_options,
+    data_options,
+    exponents,
+    joined,
+    kernel_of,
+    kernel_options,
+    limit_options,
+    machine_options,
+    svc_params,
+    threads,
+)
+from multimargin.files import write_text
+
+SEARCH = "Search"
+SEARCHES = ("grid", "nested", "two-line", "halving", "racing")
+
+grid_options = joined(
+    option(
+        "-log2c",
+        "--log2c",
+        type=exponents,
+        metavar="BEGIN,END,STEP",
+        default="-2,12,2",
+        show_default=True,
+        panel=SEARCH,
+        help="Exponents of C.",
+    ),
+    option(
+        "-log2g",
+        "--log2g",
+        type=exponents,
+        metavar="BEGIN,END,STEP",
+        default="-10,4,2",
+        show_default=True,
+        panel=SEARCH,
+        help="Exponents of gamma, for kernels that have one.",
+    ),
+    option(
+        "-v", "n_folds", type=click.IntRange(min=2), default=5, show_default=True, panel=SEARCH, help="Number of folds."
+    ),
+    option("--seed", type=int, default=0, show_default=True, panel=SEARCH, help="Of the folds."),
+)
+
+
+@click.command("select", cls=WeightedCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("training_set_file", type=DataPath)
+@click.argument("model_file", type=DataPath, required=False)
+@joined(
+    grid_options,
+    option(
+        "--search",
+        type=click.Choice(SEARCHES),
+        default="grid",
+        show_default=True,
+        panel=SEARCH,
+        help="Which cells are tried.",
+    ),
+    option(
+        "-out", "--out", type=DataPath, panel=SEARCH, help="Write a line 'log2c log2g rate' for each cell to this file."
+    ),
+    option("--report", type=DataPath, panel=SEARCH, help="Write the search as one html page."),
+    option(
+        "-resume",
+        "--resume",
+        type=DataPath,
+        panel=SEARCH,
+        help="A folder in which finished cells are kept, to go on from.",
+    ),
+    option("--jobs", type=int, panel=LIMITS, help="Workers (processes) of a search over units of work."),
+    option(
+        "--format",
+        "model_format",
+        type=click.Choice(models.FORMATS),
+        default="auto",
+        show_default=True,
+        help="Format of the model file.",
+    ),
+    kernel_options,
+    common_options,
+    machine_options,
+    limit_options,
+    data_options,
+)
+def select_parameters(training_set_file: Path, model_file: Path | None, **given: Any) -> None:
+    """Choose C and gamma by cross-validation; train with them on all rows where MODEL_FILE is given.
+
+    The last line of the output is "C gamma rate", as grid.py's.
+    """
+    for name, path in (("model_file", model_file), ("--out", given["out"]), ("--report", given["report"])):
+        if path is not None:
+            check_writable(name, path)
+    X, y = read_training(training_set_file, given, precomputed=kernel_of(given) == "precomputed")
+    search = SVCCV(
+        **svc_params(given, y),
+        Cs=np.exp2(given["log2c"]),
+        gammas=np.exp2(given["log2g"]) if _has_gamma(given) else None,
+        cv=folds_of(y, given["n_folds"], given["seed"]),
+        search=given["search"],
+        n_jobs=given["jobs"],
+        resume=given["resume"],
+        refit=model_file is not None or given["report"] is not None,
+        verbose=on_terminal() and not given["quiet"],
+    )
+    with threads(given["threads"]):
+        search.fit(X, y)
+    _tell(search, given)
+    if given["report"] is not None:
+        search.report(given["report"], X, y)
+    if model_file is not None:
+        model = search.best_estimator_
+        models.save(model, model_file, models.choose_format(given["model_format"], model.get_params(deep=False), y))
+
+
+def _has_gamma(given: dict[str, Any]) -> bool:
+    return kernel_of(given) not in ("linear", "precomputed")
+
+
+def _tell(search: Any, given: dict[str, Any]) -> None:
+    """Print and write the cells that were scored, in the order in which they are listed, and the best one."""
+    if not hasattr(search, "best_params_"):
+        raise click.ClickException(
+            "no cell was finished in time; raise --max-time, or try fewer values of C and gamma."
+        )
+    results, best = search.cv_results_, None
+    names = ("C", "gamma") if _has_gamma(given) else ("C",)
+    kept = []
+    for params, score in zip(results["params"], results["mean_test_score"], strict=True):
+        if np.isnan(score):
+            continue
+        cell = {name: params[name] for name in names}
+        where = " ".join(f"{np.log2(value):g}" for value in cell.values())
+        rate = 100 * score
+        best = (rate, cell) if best is None or rate > best[0] else best
+        kept.append(f"{where} {rate:g}")
+        named = ", ".join(f"{name[0].lower()}={value:g}" for name, value in best[1].items())
+        say(f"[local] {where} {rate:g} (best {named}, rate={best[0]:g})", quiet=given["quiet"])
+    if given["out"] is not None:
+        write_text(given["out"], "\n".join(kept) + "\n")
+    chosen = [f"{search.best_params_[name]:.17g}" for name in names]
+    say(" ".join([*chosen, f"{100 * search.best_score_:g}"]))

@@ -1,0 +1,159 @@
+"""``multimargin train``: svm-train's flags, files and lines, for every machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from multimargin import SVC, LinearSVC
+from multimargin.cli import models
+from multimargin.cli.command import option
+from multimargin.cli.cross_validation import cross_validate
+from multimargin.cli.data import default_model_path, on_terminal, read_training, say
+from multimargin.cli.files import check_writable
+from multimargin.cli.options import (
+    LIBSVM,
+    LIMITS,
+    MACHINE,
+    POSITIVE,
+    DataPath,
+    WeightedCommand,
+    common_options,
+    data_options,
+    gamma_value,
+    joined,
+    kernel_of,
+    kernel_options,
+    limit_options,
+    machine_options,
+    svc_params,
+    threads,
+)
+from multimargin.cli.training_lines import lines_of
+
+fit_options = joined(
+    option(
+        "-c", "cost", type=POSITIVE, default=1.0, show_default=True, panel=LIBSVM, help="C, the price of short margins."
+    ),
+    option(
+        "-g",
+        "gamma",
+        type=gamma_value,
+        metavar="NUMBER",
+        default="auto",
+        show_default="1/number of features",
+        panel=LIBSVM,
+        help="Gamma of the kernel.",
+    ),
+    option(
+        "-h",
+        "shrinking",
+        type=click.IntRange(0, 1),
+        default=1,
+        show_default=True,
+        panel=LIBSVM,
+        help="Whether to shrink: 0 or 1.",
+    ),
+    option(
+        "-b",
+        "probability",
+        type=click.IntRange(0, 1),
+        default=0,
+        show_default=True,
+        panel=LIBSVM,
+        help="Whether to train probabilities: 0 or 1.",
+    ),
+    option(
+        "-v",
+        "n_folds",
+        type=click.IntRange(min=2),
+        metavar="N",
+        panel=LIBSVM,
+        help="Cross-validation with N folds, and no model.",
+    ),
+    option(
+        "--linear",
+        is_flag=True,
+        panel=MACHINE,
+        help="Train a linear machine by its weights (LinearSVC): for very many rows.",
+    ),
+    option("--solver", default="auto", show_default=True, panel=MACHINE, help="The solver, by its name."),
+    option(
+        "--calibration",
+        type=click.Choice(["sigmoid", "isotonic", "coupling"]),
+        metavar="NAME",
+        panel=MACHINE,
+        help="How probabilities are made: sigmoid, isotonic or coupling (what -b 1 means for ovo and dag).",
+    ),
+    option("--max-iter", type=int, default=-1, show_default=True, panel=LIMITS, help="Most steps."),
+    option(
+        "--format",
+        "model_format",
+        type=click.Choice(models.FORMATS),
+        default="auto",
+        show_default=True,
+        help="Format of the model file.",
+    ),
+    option("--seed", type=int, default=0, show_default=True, help="Of the folds of -v."),
+)
+
+
+@click.command(cls=WeightedCommand, context_settings={"help_option_names": ["--help"]})
+@click.argument("training_set_file", type=DataPath)
+@click.argument("model_file", type=DataPath, required=False)
+@joined(kernel_options, fit_options, common_options, machine_options, limit_options, data_options)
+def train(training_set_file: Path, model_file: Path | None, **given: Any) -> None:
+    """Train a machine on a data file, as svm-train does, and write the model.
+
+    Without MODEL_FILE it is called like the data file, with .model, in the current folder.
+    """
+    path = model_file or default_model_path(training_set_file)
+    folds = given["n_folds"]
+    if folds is None:
+        check_writable("model_file", path)
+    X, y = read_training(training_set_file, given, precomputed=kernel_of(given) == "precomputed")
+    params = train_params(given, y)
+    kind = models.choose_format(given["model_format"], params, y)
+    with threads(given["threads"]):
+        if folds is not None:
+            correct = cross_validate(lambda limit: estimator(params | {"max_time": limit}, given), X, y, folds, given)
+            say(f"Cross Validation Accuracy = {100.0 * correct / len(y):g}%")
+            return
+        model = estimator(params, given).fit(X, y)
+    for line in lines_of(model, y):
+        say(line, quiet=given["quiet"])
+    models.save(model, path, kind if not given["linear"] or given["model_format"] != "auto" else models.OWN)
+    if on_terminal() and not given["quiet"]:
+        click.echo(f"Model: {path}", err=True)
+
+
+def train_params(given: dict[str, Any], y: np.ndarray) -> dict[str, Any]:
+    """Return the parameters of SVC that the options ask for."""
+    pairs = given["multi_class"] in ("ovo", "dag")
+    wanted = ("coupling" if pairs else "sigmoid") if given["probability"] else None
+    return svc_params(given, y) | {
+        "C": given["cost"],
+        "gamma": given["gamma"],
+        "shrinking": bool(given["shrinking"]),
+        "calibration": given["calibration"] or wanted,
+        "solver": given["solver"],
+        "max_iter": given["max_iter"],
+    }
+
+
+def estimator(params: dict[str, Any], given: dict[str, Any]) -> Any:
+    """Return the unfitted estimator; somebody at a terminal sees a line of progress."""
+    verbose = on_terminal() and not given["quiet"]
+    if not given["linear"]:
+        return SVC(**params, verbose=verbose)
+    if params["kernel"] not in ("linear", "rbf") or params["calibration"] is not None:
+        raise click.ClickException(
+            "--linear trains weights, without another kernel and without probabilities; leave out -t, --kernel, -b and "
+            "--calibration."
+        )
+    names = ("C", "multi_class", "loss", "tol", "class_weight", "max_iter", "max_time", "solver")
+    bias = "exact" if params["bias"] == "auto" else params["bias"]
+    return LinearSVC(**{name: params[name] for name in names}, bias=bias, verbose=verbose)

@@ -1,0 +1,59 @@
+"""save_model and load_model: a fitted estimator as one file that executes nothing when it is read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from multimargin._core import __version__
+from multimargin.files import check_path
+from multimargin.model_files.container import read_container, write_container
+from multimargin.model_files.faults import faults_of, require
+from multimargin.model_files.nodes import pack_estimator, unpack_estimator
+from multimargin.model_files.records import Record, Writer
+from multimargin.model_files.standing_for import what_to_save
+
+
+def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to a file that ``load_model`` reads.
+
+    Parameters
+    ----------
+    estimator : SVC, LinearSVC, PerPairSVC, OnlineSVC, SVCCV or LinearSVCCV
+        Fitted. Of a search the model that it has trained is saved; of an OnlineSVC the SVC that predicts as it does
+        now. A callable kernel is refused; ``on_progress``, the trace and what a warm start goes on from are left out.
+    path : path
+        Written whole or not at all; the same model gives the same bytes.
+    """
+    writer = Writer()
+    checked = check_path(path)
+    record = pack_estimator(what_to_save(estimator), "model", writer)
+    write_container(checked, {"written_by": f"multimargin {__version__}", "model": record}, writer.arrays)
+
+
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator that ``save_model`` wrote.
+
+    It predicts bit for bit as before, on the same kind of processor, and can be verified, cloned and fitted again.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    estimator : SVC, LinearSVC or PerPairSVC
+
+    Raises
+    ------
+    ModelFileError
+        A ValueError that names the file and what is wrong with it.
+    """
+    name = Path(path)
+    with faults_of(name):
+        document, arrays = read_container(name)
+        record = Record(document, arrays, "document")
+        record.text("written_by")
+        require(set(record.fields) == {"written_by", "model"}, "it has records that are not known")
+        return unpack_estimator(record.child("model"))

@@ -1,0 +1,372 @@
+"""OnlineSVC: scikit-learn's contract for streams, no numerics."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from multimargin.estimators import DATA, old_state_unless_done
+from multimargin.machines import FloatArray, IntArray, Machine
+from multimargin.matrices import DataMatrix, is_sparse
+from multimargin.online.active import choose_rows
+from multimargin.online.attributes import StreamAttributes
+from multimargin.online.finishing import finish
+from multimargin.online.settings import (
+    check_parameters,
+    check_unchanged,
+    check_weights,
+    class_weights,
+    make_recipe,
+    merge_classes,
+)
+from multimargin.online.stream import Stream
+
+# Rows that are learnt between two points of the history.
+BLOCK = 256
+
+
+class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Support vector classifier that learns from a stream, one example after the other.
+
+    LASVM for binary machines (each pair of classes, or each class against the rest), LaRank for machines that see all
+    classes. Only examples that matter are kept, so that memory follows the support vectors, not the stream.
+    ``finalize`` goes on to the certified optimum that ``SVC.fit`` finds. For data that fit in memory and do not change,
+    ``SVC`` is the better choice.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        What a short margin costs.
+    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian"}, default="rbf"
+    degree : int, default=3
+    gamma : {"scale", "auto"} or float, default="scale"
+        "scale" is that of the first rows seen, and stays: give a number for streams of single rows.
+    coef0 : float, default=0.0
+    tol : float, default=1e-3
+        Violations up to this size cause no step; also that of ``finalize``.
+    cache_size : float, default=200.0
+        Megabytes for kernel rows of kept examples.
+    class_weight : dict, "balanced" or None, default=None
+        Factors on C by class; "balanced" for ``fit`` only.
+    multi_class : str or Machine, default="ovo"
+        As in ``SVC``: "ovo", "dag", "ova", "ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr".
+    bias : {"auto", "none", "regularized", "exact"}, default="auto"
+        As in ``SVC``; "exact" for "ovo", "dag" and "ova" only.
+    selection : {"second-order", "first-order", "random"}, default="second-order"
+        How the two variables of a step are chosen: by their gain in the dual, by the gradient, or by chance.
+    reprocess : int, default=1
+        Steps on kept examples for each new one, in each binary machine; for LaRank a factor on their largest number,
+        10, below which the gains of late decide.
+    budget : int or None, default=None
+        The most examples to keep. Beyond it the one with the smallest ||beta||^2 k(x, x) goes; with an exact bias what
+        it had moves to the examples with which the dual stays the highest.
+    passes : int, default=1
+        How often ``fit`` goes through the data, each time in another random order.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+    break_ties : bool, default=False
+    random_state : int, RandomState instance or None, default=None
+        The order of the rows in ``fit``, and what LaRank and selection="random" draw; None is the same as 0.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels seen so far, or those given, sorted.
+    n_seen_ : int
+        Examples seen; the number of the next one.
+    history_ : StreamHistory
+        Accuracy (each example is predicted before it is learnt), dual objective and support vectors on the way.
+    support_ : ndarray of shape (n_SV,)
+        Numbers of the support vectors in the stream, grouped by class. After ``fit`` and ``finalize(X, y)``: rows of X.
+    support_vectors_, n_support_, dual_coef_, intercept_, coef_ :
+        As in ``SVC``; support vectors are dense.
+    certificate_ : Certificate
+        After ``finalize``, until more is learnt.
+    n_iter_ : ndarray of shape (1,)
+        Steps made.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from multimargin import OnlineSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OnlineSVC(C=2, gamma=0.1)
+    >>> for first in range(0, 150, 50):
+    ...     clf = clf.partial_fit(X[first : first + 50], y[first : first + 50])
+    >>> clf.classes_
+    array([0, 1, 2])
+    >>> clf.finalize(X, y).certificate_.optimal
+    True
+    """
+
+    def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter spelled out
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        cache_size: float = 200.0,
+        class_weight: Any = None,
+        multi_class: str | Machine = "ovo",
+        bias: str = "auto",
+        selection: str = "second-order",
+        reprocess: int = 1,
+        budget: int | None = None,
+        passes: int = 1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.bias = bias
+        self.selection = selection
+        self.reprocess = reprocess
+        self.budget = budget
+        self.passes = passes
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget everything, then learn from the rows in random order, ``passes`` times.
+
+        Weights of examples are a matter of ``partial_fit``. The next ``partial_fit`` goes on from here.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self : OnlineSVC
+        """
+        with old_state_unless_done(self):
+            params = self.get_params(deep=False)
+            check_parameters(params)
+            rows, labels = validate_data(self, X, y, **DATA)
+            check_classification_targets(labels)
+            classes = np.unique(labels)
+            if len(classes) < 2:
+                raise ValueError(
+                    f"y has one class only ({classes[0]!r}); fit needs at least two classes, so check the labels, or "
+                    "use partial_fit with classes."
+                )
+            stream = Stream.begin(params, rows, np.ones(len(labels)))
+            weights = class_weights(self.class_weight, classes, labels)
+            stream.know(classes)
+        random = check_random_state(0 if self.random_state is None else self.random_state)
+        caps = self.C * weights[np.searchsorted(classes, labels)]
+        self._replace(stream)
+        for turn in range(self.passes):
+            self._learn(rows, labels, caps, np.asarray(random.permutation(len(labels))), known=turn > 0)
+        return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from some rows, in their order.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            New labels extend ``classes_``, unless ``classes`` was given.
+        classes : array-like, default=None
+            All labels that will ever come.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors on C; 0 leaves a row out.
+
+        Returns
+        -------
+        self : OnlineSVC
+        """
+        params = self.get_params(deep=False)
+        stream: Stream | None = self.__dict__.get("_stream")
+        with old_state_unless_done(self):
+            rows, labels = validate_data(self, X, y, reset=stream is None, **DATA)
+            check_classification_targets(labels)
+            weight = check_weights(sample_weight, len(labels))
+            if stream is None:
+                stream = Stream.begin(params, rows, weight)
+            else:
+                check_unchanged(params, stream.params)
+            known = stream.classes if len(stream.classes) else None
+            fixed = stream.fixed or classes is not None
+            merged = merge_classes(known, labels, classes, fixed=stream.fixed)
+            by_class = class_weights(self.class_weight, merged, None)
+            stream.know(merged)
+            stream.fixed = fixed
+        caps = self.C * by_class[np.searchsorted(merged, labels)] * weight
+        self._replace(stream)
+        self._learn(rows, labels, caps, np.arange(len(labels)))
+        return self
+
+    def _replace(self, stream: Stream) -> None:
+        stream.settle()
+        stream.shown = None
+        self._stream = stream
+        self.classes_ = stream.classes
+        self.n_iter_ = np.array([stream.n_steps])
+        for name in ("certificate_", "fit_status_", "_finished", "_recipe"):
+            self.__dict__.pop(name, None)
+
+    def _learn(
+        self, rows: DataMatrix, labels: np.ndarray, caps: FloatArray, order: np.ndarray, *, known: bool = False
+    ) -> None:
+        """Learn from the rows block by block, so that an exception finds a state that counts what was learnt."""
+        stream = self._stream
+        first = 0 if known else stream.n_seen
+        codes = np.searchsorted(stream.classes, labels)
+        try:
+            for begin in range(0, len(order), BLOCK):
+                block = order[begin : begin + BLOCK]
+                X = np.ascontiguousarray(rows[block].toarray() if is_sparse(rows) else rows[block], dtype=np.float64)
+                stream.learn(X, codes[block], caps[block], first + block, known=known)
+        finally:
+            self._replace(stream)
+
+    def forget(self, which: ArrayLike) -> Self:
+        """Take examples out of the state, as if their dual variables had always been 0.
+
+        What is left is a feasible point of the problem without them, and nothing of their data is kept; ``finalize``
+        then gives the optimum of the rest. Examples that are not kept any more leave no trace anyway.
+
+        Parameters
+        ----------
+        which : array-like of int, or of bool of shape (n_seen,)
+            Numbers of examples in the stream, or a mask over them.
+
+        Returns
+        -------
+        self : OnlineSVC
+        """
+        check_is_fitted(self)
+        chosen = np.asarray(which)
+        if chosen.dtype == bool:
+            if chosen.shape != (self.n_seen_,):
+                raise ValueError(
+                    f"The mask has shape {chosen.shape}; it must have one entry per example seen, ({self.n_seen_},)."
+                )
+            chosen = np.flatnonzero(chosen)
+        if chosen.size and (chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= self.n_seen_):
+            raise ValueError(
+                f"which={chosen.tolist()[:3]}... names examples that were not seen; give whole numbers from 0 to "
+                f"{self.n_seen_ - 1}, or a mask."
+            )
+        for number in np.unique(chosen):
+            self._stream.forget(int(number))
+        self._replace(self._stream)
+        return self
+
+    def finalize(
+        self, X: ArrayLike | None = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Go on to the optimum: SVC's solver, started from the state of the stream.
+
+        The model and ``certificate_`` are then those of ``SVC.fit`` with the same parameters and the gamma of the
+        stream. The next ``partial_fit`` goes on from there.
+
+        Parameters
+        ----------
+        X, y : array-like, default=None
+            The data to be optimal for, for example all of the stream; examples are then numbered by the rows of X. By
+            default the examples that were kept.
+        sample_weight : array-like of shape (n_samples,), default=None
+            For X and y.
+
+        Returns
+        -------
+        self : OnlineSVC
+        """
+        check_is_fitted(self)
+        stream = self._stream
+        if stream.learner is None:
+            raise ValueError("The stream has shown one class only; finalize needs two, so learn from more rows first.")
+        if (X is None) != (y is None):
+            raise ValueError("finalize got one of X and y; give both, or neither for the examples that were kept.")
+        given = None
+        if X is not None:
+            rows, labels = validate_data(self, X, y, reset=False, **DATA)
+            given = (rows, labels, check_weights(sample_weight, len(labels)))
+        fitted, learner, ids = finish(self, stream, given)
+        stream.learner = learner
+        stream.n_seen = stream.n_seen if X is None else len(ids)
+        self._replace(stream)
+        attributes = fitted.attributes | {"support_": ids[fitted.attributes["support_"]].astype(np.int32)}
+        self.__dict__.update({name: attributes[name] for name in ("certificate_", "fit_status_", "n_iter_", "_recipe")})
+        self._finished = attributes
+        if fitted.error is not None:
+            raise fitted.error
+        return self
+
+    def query(self, X_pool: ArrayLike, n: int = 1, strategy: str = "margin") -> IntArray:
+        """Return the rows of a pool to label next, shape (n,).
+
+        "margin": those that are decided by least; "diverse": such that are also unlike each other; "random". Before two
+        classes are known "margin" is random and "diverse" looks at likeness alone.
+
+        Parameters
+        ----------
+        X_pool : array-like or sparse matrix of shape (n_pool, n_features)
+        n : int, default=1
+        strategy : {"margin", "diverse", "random"}, default="margin"
+        """
+        stream: Stream | None = self.__dict__.get("_stream")
+        if stream is None:
+            points = check_array(X_pool, **DATA)
+            recipe = make_recipe(self.get_params(deep=False), points, np.ones(points.shape[0]))
+            return choose_rows(None, points, (n, strategy), recipe.kernel, self.random_state)
+        points = validate_data(self, X_pool, reset=False, **DATA)
+        model = None if stream.learner is None else self._model
+        return choose_rows(model, points, (n, strategy), stream.recipe.kernel, self.random_state)
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Return the scores that decide, as SVC does; zeros while there is one class only."""
+        check_is_fitted(self)
+        points = validate_data(self, X, reset=False, **DATA)
+        if self._stream.learner is None:
+            return np.zeros(points.shape[0])
+        return self._model.decision(points, pairwise=self.decision_function_shape == "ovo")
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the class of each row of X, shape (n_samples,), as SVC does."""
+        check_is_fitted(self)
+        points = validate_data(self, X, reset=False, **DATA)
+        if self._stream.learner is None:
+            return np.full(points.shape[0], self.classes_[0])
+        tied = self.break_ties and self.decision_function_shape == "ovr" and len(self.classes_) > 2
+        model = self._model
+        codes = np.argmax(model.scores(points), axis=1) if tied else model.codes(points)
+        predicted: np.ndarray = self.classes_[codes]
+        return predicted
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_stream" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

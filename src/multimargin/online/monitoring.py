@@ -1,0 +1,92 @@
+"""What a stream looked like on the way: accuracy before learning, dual objective, support vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from multimargin.machines import FloatArray, IntArray
+
+# Points that are kept at most; then every second one goes.
+MOST_POINTS = 2_000
+# The weight of an example in the recent accuracy falls by this factor with each later one.
+FADING = 0.999
+
+
+@dataclass
+class StreamHistory:
+    """The course of a stream; each example was predicted, then learnt from (prequential accuracy).
+
+    ``recent_accuracy`` forgets by a factor of 0.999 for each example, so that drift shows; ``accuracy``
+    counts all alike.
+    """
+
+    _points: list[tuple[int, float, float, float, int]] = field(default_factory=list)
+    n_seen: int = 0
+    n_tested: int = 0
+    n_correct: int = 0
+    _faded: tuple[float, float] = (0.0, 0.0)  # correct, all
+    _stride: int = 1
+    _moment: int = 0
+
+    def add(self, correct: np.ndarray | None, n_rows: int, dual: float, n_support: int) -> None:
+        """Note some rows that were learnt; ``correct`` says which were predicted rightly, None: they were known."""
+        self.n_seen += n_rows
+        if correct is not None and len(correct):
+            self.n_tested += len(correct)
+            self.n_correct += int(correct.sum())
+            weight = FADING ** np.arange(len(correct) - 1, -1, -1)
+            kept = FADING ** len(correct)
+            right, total = self._faded
+            self._faded = (right * kept + float(weight[correct].sum()), total * kept + float(weight.sum()))
+        if self._moment % self._stride == 0:
+            self._points.append((self.n_seen, self._overall(), self._recent(), dual, n_support))
+        self._moment += 1
+        if len(self._points) >= MOST_POINTS:
+            self._points = self._points[::2]
+            self._stride *= 2
+
+    def plus(self, correct: np.ndarray | None, n_rows: int, dual: float, n_support: int) -> StreamHistory:
+        """Return a history that goes on from this one by ``add``."""
+        after = replace(self, _points=list(self._points))
+        after.add(correct, n_rows, dual, n_support)
+        return after
+
+    def _overall(self) -> float:
+        return self.n_correct / self.n_tested if self.n_tested else np.nan
+
+    def _recent(self) -> float:
+        right, total = self._faded
+        return right / total if total > 0 else np.nan
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def _column(self, position: int) -> FloatArray:
+        return np.array([point[position] for point in self._points], dtype=np.float64)
+
+    @property
+    def examples(self) -> IntArray:
+        """Examples seen, at each point."""
+        return self._column(0).astype(np.int64)
+
+    @property
+    def accuracy(self) -> FloatArray:
+        """Share of all examples so far that were predicted rightly before they were learnt."""
+        return self._column(1)
+
+    @property
+    def recent_accuracy(self) -> FloatArray:
+        """The same with older examples counting for less."""
+        return self._column(2)
+
+    @property
+    def dual(self) -> FloatArray:
+        """The dual objective."""
+        return self._column(3)
+
+    @property
+    def n_support(self) -> IntArray:
+        """Support vectors."""
+        return self._column(4).astype(np.int64)

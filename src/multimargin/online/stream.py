@@ -1,0 +1,165 @@
+"""The state of a stream: which classes are known, what was seen, and the learner once there are two classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from multimargin.fitting import Recipe
+from multimargin.machines import MACHINES, FloatArray, IntArray
+from multimargin.matrices import DataMatrix
+from multimargin.online.learner import Learner, OnlineOptions
+from multimargin.online.monitoring import StreamHistory
+from multimargin.online.settings import class_weights, make_options, make_recipe
+from multimargin.pair_model import PairModel
+
+# Rows that are remembered while there is one class only.
+WAITING = 5
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Rows that are being learnt; what the core predicts of each before it learns it, -1 until then."""
+
+    chosen: IntArray  # rows with a weight: those that the core gets
+    codes: IntArray
+    ids: IntArray
+    known: bool
+    predicted: IntArray
+
+    def tested(self) -> tuple[int, int, np.ndarray | None]:
+        """Return rows done, the largest number among them (-1: none) and which were predicted rightly."""
+        done = self.chosen[: np.count_nonzero(self.predicted >= 0)]
+        whole = len(done) == len(self.chosen)
+        ids = self.ids if whole else self.ids[done]
+        correct = None if self.known else np.asarray(self.predicted[: len(done)] == self.codes[done])
+        return len(ids), int(ids.max(initial=-1)), correct
+
+
+@dataclass(eq=False)
+class Stream:
+    """All that an OnlineSVC has learnt; pickles, and goes on bit by bit."""
+
+    params: dict[str, Any]
+    recipe: Recipe
+    options: OnlineOptions
+    n_features: int
+    seed: int
+    classes: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    fixed: bool = False  # whether the classes were given
+    n_seen: int = 0
+    history: StreamHistory = field(default_factory=StreamHistory)
+    learner: Learner | None = None
+    shown: dict[str, Any] | None = None  # attributes, until more is learnt
+    _waiting: list[tuple[FloatArray, float, int]] = field(default_factory=list)  # rows, C and numbers of one class
+    _open: _Block | None = None  # learnt, at least in part, and not counted yet
+
+    @classmethod
+    def begin(cls, params: dict[str, Any], rows: DataMatrix, weight: FloatArray) -> Stream:
+        """Return an empty stream for rows like these; what is wrong with the parameters is said here."""
+        recipe = make_recipe(params, rows, weight)
+        state = params["random_state"]
+        seed = int(check_random_state(0 if state is None else state).randint(2**31 - 1))
+        return cls(dict(params), recipe, make_options(params, recipe), rows.shape[1], seed)
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.settle()
+        return self.__dict__ | {"shown": None}
+
+    @property
+    def n_steps(self) -> int:
+        return 0 if self.learner is None else self.learner.n_steps
+
+    def know(self, classes: np.ndarray) -> None:
+        """Take in classes; all that were known are among them."""
+        before = self.classes
+        if self.learner is None and len(classes) > 1:
+            learner = Learner(self.recipe, self.options, (self.n_features, len(classes)), seed=self.seed)
+            code = int(np.searchsorted(classes, before[0])) if len(before) else 0
+            for x, cap, number in self._waiting:
+                learner.core.add(x[None, :], np.array([code]), np.array([cap]), np.array([number]), np.array([-1]))
+            self.learner, self._waiting = learner, []
+        elif self.learner is not None and len(classes) > len(before):
+            if not any(self.recipe.machine is machine for machine in MACHINES.values()) and not self.recipe.scheme:
+                raise ValueError(
+                    f"The machine {self.recipe.machine.name!r} is your own, and how it grows by a class is not known; "
+                    "give all classes in the first call of partial_fit."
+                )
+            self.learner = self.learner.extended(np.searchsorted(classes, before), len(classes))
+        self.classes = classes
+
+    def learn(self, X: FloatArray, codes: IntArray, caps: FloatArray, ids: IntArray, *, known: bool) -> None:
+        """Predict each row, then learn from it; ``known`` says that they were seen before."""
+        if not len(X):
+            return
+        weighted = caps > 0
+        if self.learner is None:
+            for row in np.flatnonzero(weighted)[: max(0, WAITING - len(self._waiting))]:
+                self._waiting.append((X[row].copy(), float(caps[row]), int(ids[row])))
+            self.n_seen = max(self.n_seen, int(ids.max()) + 1)
+            self.history.add(np.ones(len(X), dtype=bool), len(X), 0.0, 0)
+            return
+        chosen = np.flatnonzero(weighted)
+        block = _Block(chosen, codes, ids, known, np.full(len(chosen), -1, dtype=np.int64))
+        parts = (np.ascontiguousarray(each[chosen]) for each in (X, codes.astype(np.int64), caps, ids.astype(np.int64)))
+        self._open = block
+        try:
+            error = self.learner.core.add(*parts, block.predicted)
+        finally:
+            self.settle()
+        if error is not None:
+            raise error
+
+    def settle(self) -> None:
+        """Count what was learnt, all at once or not at all: Ctrl-C may come in here, then the next call does it."""
+        block, learner = self._open, self.learner
+        if block is None or learner is None:
+            return
+        n_rows, last, correct = block.tested()
+        history = self.history.plus(correct, n_rows, learner.core.dual(), learner.core.n_support)
+        self.__dict__.update(n_seen=max(self.n_seen, last + 1), history=history, _open=None)
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes that follow from the model, laid out as SVC's."""
+        if self.shown is None:
+            self.shown = self._make_attributes()
+        return self.shown
+
+    def _make_attributes(self) -> dict[str, Any]:
+        if self.learner is None:
+            raise AttributeError("The stream has shown one class only, so that there are no support vectors yet.")
+        model, classes = self.learner.model(), self.classes
+        shared: dict[str, Any] = {
+            "support_": model.support.astype(np.int32),
+            "support_vectors_": model.support_vectors,
+            "n_support_": model.n_support,
+            "class_weight_": class_weights(_of_stream(self.params["class_weight"]), classes, None),
+            "shape_fit_": (self.n_seen, self.n_features),
+            "_model": model,
+        }
+        binary = len(classes) == 2
+        if isinstance(model, PairModel):
+            sign = -1.0 if binary else 1.0
+            return shared | {"dual_coef_": sign * model.dual_coef, "intercept_": sign * model.intercept}
+        beta, intercept = model.beta, model.intercept
+        return (
+            shared
+            | {  # two classes: the one function (f_1 - f_0) / 2
+                "dual_coef_": (beta[:, 1:] - beta[:, :1]).T / 2 if binary else beta.T.copy(),
+                "intercept_": (intercept[1:] - intercept[:1]) / 2 if binary else intercept.copy(),
+            }
+        )
+
+    def forget(self, number: int) -> None:
+        """Take one example out."""
+        self._waiting = [each for each in self._waiting if each[2] != number]
+        if self.learner is not None:
+            self.learner.core.forget(number)
+
+
+def _of_stream(class_weight: Any) -> Any:
+    """Balanced weights belong to the labels of a fit, which are gone."""
+    return None if isinstance(class_weight, str) else class_weight
