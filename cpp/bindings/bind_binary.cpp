@@ -163,6 +163,33 @@ nb::list sum_path_shares(const Store& store, const nb::list& given, Index n_thre
     return found;
 }
 
+// The classes that one-vs-one machines choose, costs x points; see path_sums.hpp.
+NumpyArray<std::int64_t> vote_path_sums(const nb::list& sums, const Matrix<double>& biases, Index n_threads) {
+    using Sums = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+    PathVotes votes{{}, biases.data(), static_cast<Index>(biases.shape(1)), 0};
+    const std::size_t n_classes = sums.size();
+    std::vector<Sums> kept;  // what the votes point into
+    for (const nb::handle each : sums) {
+        kept.push_back(nb::cast<Sums>(each));
+        const Sums& own = kept.back();
+        const bool fits =
+            own.shape(0) + 1 == n_classes && own.shape(1) == biases.shape(1) && own.shape(2) == kept.front().shape(2);
+        if (!fits) throw nb::value_error("the sums of a class have another shape than its pairs");
+        votes.sums.push_back(own.data());
+    }
+    if (n_classes < 2 || biases.shape(0) != n_classes * (n_classes - 1) / 2) {
+        throw nb::value_error("biases need one line for each pair of classes");
+    }
+    votes.n_points = static_cast<Index>(kept.front().shape(2));
+    std::vector<std::int64_t> winners;
+    {
+        const nb::gil_scoped_release released;
+        ThreadTeam team(n_threads);
+        winners = vote_paths(votes, team);
+    }
+    return to_numpy<std::int64_t>(std::move(winners), {biases.shape(1), unsigned_index(votes.n_points)});
+}
+
 // A one-vs-one model over the support vectors of a store.
 class PairPredictor {
   public:
@@ -266,6 +293,7 @@ void bind_binary(nb::module_& module) {
     module.def("solve_binary_paths", &solve_path_statements, "store"_a, "statements"_a, "Cs"_a, "loss"_a, "options"_a,
                "pool"_a, "watch"_a.none());
     module.def("sum_paths", &sum_path_shares, "store"_a, "shares"_a, "n_threads"_a);
+    module.def("vote_paths", &vote_path_sums, "sums"_a, "biases"_a, "n_threads"_a);
 }
 
 }  // namespace multimargin::bindings

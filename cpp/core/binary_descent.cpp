@@ -45,20 +45,26 @@ void BinaryDescent<T>::load(const BinaryProblem& problem, std::span<const Index>
         ridges_[k] = problem.ridge(e);
         diagonals_[k] = problem.diagonal(e);
         bends_[k] = static_cast<T>(diagonals_[k]);
-        mark(static_cast<Index>(k));
     }
+    mark(0, n_);
     violation_ = infinity;
     gain_ = 0.0;
     steps_ = 0;
 }
 
+// Choices instead of branches, which nobody could foretell.
 template <class T>
-void BinaryDescent<T>::mark(Index k) {
-    const std::size_t i = unsigned_index(k);
-    const bool above = amounts_[i] > 0.0, below = amounts_[i] < caps_[i];
-    const bool positive = k < n_positive_;
-    outside_up_[i] = (positive ? below : above) ? T(0) : static_cast<T>(simd::pair_outside);
-    outside_low_[i] = (positive ? above : below) ? T(0) : static_cast<T>(-simd::pair_outside);
+void BinaryDescent<T>::mark(Index begin, Index end) {
+    constexpr T outside = static_cast<T>(simd::pair_outside);
+    const auto mark_class = [&](Index first, Index last, AlignedVector<T>& of_above, AlignedVector<T>& of_below,
+                                T sign_above, T sign_below) {
+        for (std::size_t k = unsigned_index(first); k < unsigned_index(last); ++k) {
+            of_above[k] = amounts_[k] > 0.0 ? T(0) : sign_above * outside;
+            of_below[k] = amounts_[k] < caps_[k] ? T(0) : sign_below * outside;
+        }
+    };
+    mark_class(begin, std::min(end, n_positive_), outside_low_, outside_up_, T(-1), T(1));
+    mark_class(std::max(begin, n_positive_), end, outside_up_, outside_low_, T(1), T(-1));
 }
 
 // beta of the first grows and that of the second falls by the same amount, as far as the dual gains and the box allows.
@@ -80,8 +86,8 @@ bool BinaryDescent<T>::step(Index first, Index second, double kernel_value) {
     moved_ = moved;
     scores_[i] += static_cast<T>(ridges_[i] * moved);
     scores_[j] -= static_cast<T>(ridges_[j] * moved);
-    mark(first);
-    mark(second);
+    mark(first, first + 1);
+    mark(second, second + 1);
     return true;
 }
 

@@ -39,7 +39,8 @@ class BinaryDescent {
     Outcome run(Rows& rows, double target, Index max_steps, Monitor& monitor);
 
   private:
-    void mark(Index k);
+    // Who may rise and who may fall, from begin to end.
+    void mark(Index begin, Index end);
     Index second_of(const simd::PairChoice<T>& choice) const;
     bool step(Index first, Index second, double kernel_value);
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "bounded_start.hpp"
+
 namespace multimargin {
 
 namespace {
@@ -102,8 +104,7 @@ class Paths {
         if (KeptSource::bytes(n) > options.cache_bytes)
             return solve_each(source_, path.rows, path, options, alone, memory.rows);
         const KeptSource kept(source_, path.rows, memory.matrix);
-        std::vector<Index> all(unsigned_index(n));
-        std::iota(all.begin(), all.end(), Index{0});
+        const std::vector<Index> all = first_indices(n);
         solve_each(kept, all, path, options, alone, memory.rows);
     }
 
@@ -123,6 +124,7 @@ class Paths {
             problems.push_back(problem_at(source, rows, path, Cs_[k], loss_));
             if (k == 0) {
                 state.emplace_back(problems.back());
+                start_at_bounds(problems.back(), state[0]);
             } else {
                 if (state[0].scores_current) seed(problems[0], problems[1], Cs_[k] / Cs_[k - 1], state[0]);
                 problems.erase(problems.begin());

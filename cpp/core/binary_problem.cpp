@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "lanes.hpp"
 #include "scores.hpp"
 
 namespace multimargin {
@@ -51,44 +52,99 @@ bool ExactPoint::update(const BinaryProblem& problem, BinaryState& state) const 
     return true;
 }
 
-BinaryInterval interval_of(const BinaryProblem& problem, const BinaryState& state) {
-    BinaryInterval interval;
-    for (Index e = 0; e < problem.size(); ++e) {
-        const double a = state.amounts[unsigned_index(e)], score = state.scores[unsigned_index(e)];
-        if (problem.may_rise(e, a)) interval.lowest_up = std::min(interval.lowest_up, score);
-        if (problem.may_fall(e, a)) interval.largest_low = std::max(interval.largest_low, score);
+namespace {
+
+// Of the examples begin to end: the lowest and the largest E of those above 0, and of those below their bounds.
+// Choices instead of branches, which nobody could foretell.
+struct Extremes {
+    double lowest_above[n_lanes], largest_above[n_lanes], lowest_below[n_lanes], largest_below[n_lanes];
+};
+
+Extremes extremes_of(const BinaryProblem& problem, const BinaryState& state, Index begin, Index end) {
+    Extremes found;
+    for (std::size_t k = 0; k < n_lanes; ++k) {
+        found.lowest_above[k] = found.lowest_below[k] = infinity;
+        found.largest_above[k] = found.largest_below[k] = -infinity;
     }
-    return interval;
+    by_lanes(unsigned_index(end - begin), [&](std::size_t k, std::size_t p) {
+        const std::size_t e = unsigned_index(begin) + p;
+        const double a = state.amounts[e], score = state.scores[e];
+        const bool above = a > 0.0, below = a < problem.cap(static_cast<Index>(e));
+        found.lowest_above[k] = std::min(found.lowest_above[k], above ? score : infinity);
+        found.largest_above[k] = std::max(found.largest_above[k], above ? score : -infinity);
+        found.lowest_below[k] = std::min(found.lowest_below[k], below ? score : infinity);
+        found.largest_below[k] = std::max(found.largest_below[k], below ? score : -infinity);
+    });
+    return found;
 }
+
+// The mean of E over the free variables; the middle of the interval where there are none.
+double middle_of(const BinaryProblem& problem, const BinaryState& state, const BinaryInterval& interval) {
+    double sum[n_lanes] = {}, n_free[n_lanes] = {};
+    by_lanes(state.amounts.size(), [&](std::size_t k, std::size_t e) {
+        const double a = state.amounts[e];
+        const bool free = (a > 0.0) & (a < problem.cap(static_cast<Index>(e)));
+        sum[k] += free ? state.scores[e] : 0.0;
+        n_free[k] += free ? 1.0 : 0.0;
+    });
+    const double n = total_of(n_free);
+    // Finite: with the equality kept, each set has a member.
+    return n > 0.0 ? total_of(sum) / n : (interval.lowest_up + interval.largest_low) / 2;
+}
+
+}  // namespace
+
+BinaryInterval interval_of(const BinaryProblem& problem, const BinaryState& state) {
+    const Extremes positive = extremes_of(problem, state, 0, problem.n_positive());
+    const Extremes negative = extremes_of(problem, state, problem.n_positive(), problem.size());
+    return {std::min(smallest_of(positive.lowest_below), smallest_of(negative.lowest_above)),
+            std::max(largest_of(positive.largest_above), largest_of(negative.largest_below))};
+}
+
+namespace {
+
+// What the examples of one class add to the objectives.
+struct Terms {
+    double norm[n_lanes] = {}, linear[n_lanes] = {}, ridge[n_lanes] = {}, charge[n_lanes] = {}, n_support[n_lanes] = {};
+};
+
+// One class and one loss at a time: nothing in the loop depends on either.
+template <Loss loss>
+void add_terms(const BinaryProblem& problem, const BinaryState& state, double bias, bool positive, Terms& terms) {
+    const std::size_t begin = unsigned_index(positive ? 0 : problem.n_positive());
+    const std::size_t end = unsigned_index(positive ? problem.n_positive() : problem.size());
+    const double y = positive ? 1.0 : -1.0;
+    by_lanes(end - begin, [&](std::size_t k, std::size_t p) {
+        const std::size_t e = begin + p;
+        const double a = state.amounts[e], penalty = problem.penalty(static_cast<Index>(e));
+        const double bend = loss == Loss::hinge ? 0.0 : problem.ridge(static_cast<Index>(e)) * a;
+        const double f = state.scores[e] + y - y * bend;
+        const double shortfall = std::max(0.0, 1.0 - y * (f + bias));
+        const double finite = penalty < infinity ? penalty : 0.0;
+        terms.charge[k] += finite * (loss == Loss::hinge ? shortfall : shortfall * shortfall);
+        terms.norm[k] += a != 0.0 ? a * y * f : 0.0;  // f may be infinite where nothing depends on it
+        terms.linear[k] += a;
+        terms.ridge[k] += bend * a;
+        terms.n_support[k] += a != 0.0 ? 1.0 : 0.0;
+    });
+}
+
+}  // namespace
 
 BinarySummary summarize(const BinaryProblem& problem, const BinaryState& state) {
     BinarySummary summary;
     const BinaryInterval interval = interval_of(problem, state);
     summary.violation = interval.violation();
-    double sum = 0.0;
-    Index n_free = 0;
-    for (Index e = 0; e < problem.size(); ++e) {
-        const double a = state.amounts[unsigned_index(e)];
-        if (!(a > 0.0 && a < problem.cap(e))) continue;
-        sum += state.scores[unsigned_index(e)];
-        ++n_free;
+    summary.bias = -middle_of(problem, state, interval);
+    Terms terms;
+    for (const bool positive : {true, false}) {
+        const auto add = problem.loss() == Loss::hinge ? &add_terms<Loss::hinge> : &add_terms<Loss::squared_hinge>;
+        add(problem, state, summary.bias, positive, terms);
     }
-    // Finite: with the equality kept, each set has a member.
-    summary.bias = -(n_free > 0 ? sum / static_cast<double>(n_free) : (interval.lowest_up + interval.largest_low) / 2);
-    double norm = 0.0, linear = 0.0, ridge = 0.0, charge = 0.0;
-    for (Index e = 0; e < problem.size(); ++e) {
-        const double a = state.amounts[unsigned_index(e)], y = problem.sign(e);
-        const double f = state.scores[unsigned_index(e)] + y - problem.ridge(e) * y * a;
-        const double shortfall = problem.charge(1.0 - y * (f + summary.bias));
-        if (shortfall > 0.0 && problem.penalty(e) < infinity) charge += problem.penalty(e) * shortfall;
-        if (a == 0.0) continue;
-        ++summary.n_support;
-        norm += a * y * f;
-        linear += a;
-        ridge += problem.ridge(e) * a * a;
-    }
-    summary.dual = linear - 0.5 * norm - 0.5 * ridge;
-    summary.primal = 0.5 * norm + charge;
+    const double norm = total_of(terms.norm);
+    summary.n_support = static_cast<Index>(total_of(terms.n_support));
+    summary.dual = total_of(terms.linear) - 0.5 * norm - 0.5 * total_of(terms.ridge);
+    summary.primal = 0.5 * norm + total_of(terms.charge);
     // Comparisons pass over scores that are not numbers (kernel values that overflow); such a point is no solution.
     if (!std::isfinite(summary.dual)) summary.violation = infinity;
     return summary;
@@ -106,7 +162,7 @@ bool make_feasible(const BinaryProblem& problem, BinaryState& state) {
     for (Index e = 0; e < problem.size(); ++e) {
         double& a = state.amounts[unsigned_index(e)];
         const double before = std::exchange(a, std::clamp(a, 0.0, problem.cap(e)));
-        changed = changed || a != before;
+        changed |= a != before;
         sums[e < problem.n_positive() ? 0 : 1] += a;
     }
     const bool first_heavier = sums[0] > sums[1];

@@ -33,10 +33,7 @@ class BinaryProblem {
     double diagonal(Index e) const { return diagonal_[unsigned_index(e)]; }  // with the ridge
     double largest_diagonal() const { return largest_diagonal_; }
     double penalty(Index e) const { return C_[unsigned_index(e)]; }
-    double charge(double shortfall) const {
-        if (shortfall <= 0.0) return 0.0;
-        return loss_ == Loss::hinge ? shortfall : shortfall * shortfall;
-    }
+    Loss loss() const { return loss_; }
     // beta_i = y_i a_i may grow, or shrink.
     bool may_rise(Index e, double a) const { return e < n_positive_ ? a < cap(e) : a > 0.0; }
     bool may_fall(Index e, double a) const { return e < n_positive_ ? a > 0.0 : a < cap(e); }

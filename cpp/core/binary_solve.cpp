@@ -36,12 +36,11 @@ class OneLevel {
           state_(state),
           monitor_(monitor),
           tally_(tally),
-          all_(unsigned_index(problem.size())),
+          all_(first_indices(problem.size())),
           rows_(problem.source(), problem.rows(), options.cache_bytes, tally.cache, memory.of<T>()),
           descent_(options.solver == SolverKind::most_violating_pair),
           may_polish_(options.solver == SolverKind::two_level),
           least_stretch_(problem.source().cost() > 0.0 ? 200 : 60) {
-        std::iota(all_.begin(), all_.end(), Index{0});
         reload();
         if (tally.trace.on()) descent_.observe([this] { record(); });
     }
@@ -100,7 +99,7 @@ class OneLevel {
     Index steps_until_polish() const {
         Index n_free = 0;
         for (Index e = 0; e < problem_.size(); ++e) {
-            n_free += descent_.amount(e) > 0.0 && descent_.amount(e) < problem_.cap(e) ? 1 : 0;
+            n_free += (descent_.amount(e) > 0.0) & (descent_.amount(e) < problem_.cap(e)) ? 1 : 0;
         }
         if (!may_polish_ || n_free > polish_most_free) return std::max<Index>(least_stretch_, problem_.size());
         const double cost =
@@ -120,7 +119,7 @@ class OneLevel {
             state_.scores[unsigned_index(e)] += problem_.ridge(e) * problem_.sign(e) * change;
         }
         reload();
-        tally_.dual = summarize(problem_, state_).dual;
+        if (tally_.trace.on()) tally_.dual = summarize(problem_, state_).dual;
         since_polish_ = 0;
         return true;
     }
@@ -181,10 +180,16 @@ class BinarySolve {
 
     bool start() {
         const bool zero = std::all_of(state_.amounts.begin(), state_.amounts.end(), [](double a) { return a == 0.0; });
-        if (state_.scores_current) return summarize_all();
-        if (!zero) return look_at_all();
-        for (Index e = 0; e < problem_.size(); ++e) state_.scores[unsigned_index(e)] = -problem_.sign(e);
-        return summarize_all();
+        if (!state_.scores_current && !zero) return look_at_all();
+        if (!state_.scores_current) {
+            for (Index e = 0; e < problem_.size(); ++e) state_.scores[unsigned_index(e)] = -problem_.sign(e);
+        }
+        // The objectives of a start matter where it is the end already.
+        summary_.violation = interval_of(problem_, state_).violation();
+        if (summary_.violation <= options_.tol || tally_.trace.on()) return summarize_all();
+        state_.scores_current = true;
+        exact_.remember(problem_, state_);
+        return true;
     }
 
     bool summarize_all() {
@@ -321,11 +326,7 @@ class BinarySolve {
                                       : score > std::min(interval.lowest_up, interval.largest_low) - margin;
     }
 
-    bool look_at_all() {
-        std::vector<Index> all(unsigned_index(problem_.size()));
-        std::iota(all.begin(), all.end(), Index{0});
-        return look_at(all);
-    }
+    bool look_at_all() { return look_at(first_indices(problem_.size())); }
 
     bool look_at(std::span<const Index> examples) {
         if (!refresh_scores(problem_, state_, examples, team_, monitor_)) return false;

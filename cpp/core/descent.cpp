@@ -38,8 +38,7 @@ Descent<T>::Descent(const Problem& problem, FullState& state, const Options& opt
 template <class T>
 void Descent<T>::reload() {
     const bool keep_cache = workspace_ != nullptr && all_active();
-    std::vector<Index> all(unsigned_index(problem_.size()));
-    std::iota(all.begin(), all.end(), Index{0});
+    const std::vector<Index> all = first_indices(problem_.size());
     workspace_ = std::make_unique<Workspace>(problem_, state_, std::move(all));
     if (!keep_cache) {
         const Index rows_at_once = options_.solver == SolverKind::working_set ? options_.working_set_size : 2;

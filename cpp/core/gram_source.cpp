@@ -31,10 +31,13 @@ class GramColumns final : public KernelColumns<T> {
           offset_(offset),
           squarings_(squarings),
           columns_(columns.begin(), columns.end()) {
-        for (const Index column : columns_) {
-            if (runs_.empty() || column != runs_.back().first + runs_.back().count) runs_.push_back({column, 0});
+        for (std::size_t j = 0; j < columns_.size(); ++j) {
+            const bool new_panel = j % unsigned_index(panel_width) == 0;
+            if (new_panel) runs_of_panel_.push_back(runs_.size());
+            if (new_panel || columns_[j] != columns_[j - 1] + 1) runs_.push_back({columns_[j], 0});
             ++runs_.back().count;
         }
+        runs_of_panel_.push_back(runs_.size());
     }
 
     std::unique_ptr<KernelRows> prepare(std::span<const Index> rows) const override {
@@ -48,11 +51,10 @@ class GramColumns final : public KernelColumns<T> {
         for (Index r = 0; r < n_rows; ++r) {
             const Index row = examples[unsigned_index(first_row + r)];
             T* line = out + r * ld;
-            const Index* columns = columns_.data() + first;
-            if (layout == Layout::by_row && !matrix_.is_float32()) {  // without a branch for each value
-                const double* values = matrix_.row_f64(row);
-                for (Index j = 0; j < count; ++j) line[j] = rounded(values[columns[j]]);
+            if (layout == Layout::by_row && !matrix_.is_float32()) {
+                read(matrix_.row_f64(row), panel, panel + 1, line);
             } else {
+                const Index* columns = columns_.data() + first;
                 for (Index j = 0; j < count; ++j) {
                     const bool by_row = layout == Layout::by_row;
                     line[j] =
@@ -68,14 +70,9 @@ class GramColumns final : public KernelColumns<T> {
     void fill(std::span<const Index> rows, T* out, Index ld) const override {
         if (layout == Layout::by_column || matrix_.is_float32()) return KernelColumns<T>::fill(rows, out, ld);
         for (const Index row : rows) {
-            const double* from = matrix_.row_f64(row);
-            T* to = out;
-            for (const Run& run : runs_) {
-                for (Index j = 0; j < run.count; ++j) to[j] = rounded(from[run.first + j]);
-                to += run.count;
-            }
+            read(matrix_.row_f64(row), 0, this->n_panels(), out);
             square(out, this->size());
-            std::fill(to, out + this->n_panels() * panel_width, T(0));
+            std::fill(out + this->size(), out + this->n_panels() * panel_width, T(0));
             out += ld;
         }
     }
@@ -84,6 +81,15 @@ class GramColumns final : public KernelColumns<T> {
     struct Run {
         Index first, count;
     };
+
+    // A row's values in some panels, without a branch for each.
+    void read(const double* from, Index panel, Index end, T* to) const {
+        for (std::size_t r = runs_of_panel_[unsigned_index(panel)]; r < runs_of_panel_[unsigned_index(end)]; ++r) {
+            const Run& run = runs_[r];
+            for (Index j = 0; j < run.count; ++j) to[j] = rounded(from[run.first + j]);
+            to += run.count;
+        }
+    }
 
     // Squares are made in float64: before a value is rounded to float32, or of many values at a time.
     T rounded(double value) const {
@@ -100,7 +106,8 @@ class GramColumns final : public KernelColumns<T> {
     double offset_;
     int squarings_;
     std::vector<Index> columns_;
-    std::vector<Run> runs_;  // of neighbouring columns
+    std::vector<Run> runs_;                   // of neighbouring columns, within a panel
+    std::vector<std::size_t> runs_of_panel_;  // the first of each panel, and the end
 };
 
 }  // namespace

@@ -18,8 +18,7 @@ class PivotedCholesky {
   public:
     explicit PivotedCholesky(const Problem& problem)
         : problem_(problem), n_(problem.size()), ld_(round_up(n_, simd::panel_width)), rest_(unsigned_index(n_)) {
-        std::vector<Index> all(unsigned_index(n_));
-        std::iota(all.begin(), all.end(), Index{0});
+        const std::vector<Index> all = first_indices(n_);
         kernel_ = problem.source().columns<double>(problem.source_rows(all));
         for (Index e = 0; e < n_; ++e) rest_[unsigned_index(e)] = problem.diagonal(e);
     }

@@ -2,6 +2,7 @@
 // values.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "kernel_source.hpp"
@@ -29,5 +30,16 @@ struct PathShare {
 // Fills in all sums, the shares side by side; what a share gets does not depend on the others. False when the monitor
 // stopped it.
 bool sum_paths(const KernelSource& source, std::vector<PathShare>& shares, ThreadTeam& team, Monitor& monitor);
+
+// The points of one-vs-one machines along C. The pairs are (0, 1), (0, 2), ..., (1, 2), ...
+struct PathVotes {
+    std::vector<const double*> sums;  // by class: others x costs x points, what it adds to its pairs
+    const double* biases;             // pairs x costs
+    Index n_costs, n_points;
+};
+
+// The class with most votes, costs x points; the first wins a tie, and a score of 0 speaks for the second of a pair
+// (HL02, LIBSVM).
+std::vector<std::int64_t> vote_paths(const PathVotes& votes, ThreadTeam& team);
 
 }  // namespace multimargin

@@ -200,8 +200,7 @@ bool float32_too_coarse(const Problem& problem, const FullState& state, double t
 bool refresh_columns(const Problem& problem, FullState& state, ThreadTeam& team, Monitor* monitor,
                      const KernelColumns<double>* columns) {
     AlignedVector<double> scores(state.columns.size(), 0.0);
-    std::vector<Index> all(unsigned_index(problem.size()));
-    std::iota(all.begin(), all.end(), Index{0});
+    const std::vector<Index> all = first_indices(problem.size());
     std::unique_ptr<KernelColumns<double>> made;
     if (columns == nullptr) {
         made = problem.source().columns<double>(problem.source_rows(all));

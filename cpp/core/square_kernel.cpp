@@ -138,8 +138,7 @@ std::unique_ptr<KernelColumns<T>> SquareKernel<T>::columns() const {
 
 bool fill_matrix(const KernelSource& source, double* out, ThreadTeam& team, Monitor& monitor) {
     const Index n = source.size();
-    std::vector<Index> all(unsigned_index(n));
-    std::iota(all.begin(), all.end(), Index{0});
+    const std::vector<Index> all = first_indices(n);
     const auto columns = source.columns<double>(all);
     const auto prepared = columns->prepare(all);
     team.run(columns->n_panels(), [&](Index reversed) {  // long tasks first

@@ -61,8 +61,7 @@ TwoLevel<T>::TwoLevel(const Problem& problem, FullState& state, const Options& o
 
 template <class T>
 std::vector<Index> TwoLevel<T>::members() const {
-    std::vector<Index> all(unsigned_index(problem_.size()));
-    std::iota(all.begin(), all.end(), Index{0});
+    const std::vector<Index> all = first_indices(problem_.size());
     return all;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -108,6 +109,13 @@ inline std::size_t checked_product(Index a, Index b) {
 }
 
 inline std::size_t unsigned_index(Index i) { return static_cast<std::size_t>(i); }
+
+// 0, 1, ..., n - 1.
+inline std::vector<Index> first_indices(Index n) {
+    std::vector<Index> all(unsigned_index(n));
+    std::iota(all.begin(), all.end(), Index{0});
+    return all;
+}
 
 inline Index round_up(Index n, Index multiple) { return (n + multiple - 1) / multiple * multiple; }
 

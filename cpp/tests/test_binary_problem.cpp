@@ -74,8 +74,6 @@ TEST(binary_problem_words) {
     CHECK(hinge.cap(2) == 4.0 && squared.cap(2) == infinity);
     CHECK(hinge.ridge(2) == 0.0 && squared.ridge(2) == 0.125 && squared.ridge(4) == 0.0);
     CHECK(hinge.diagonal(3) == 1.0 && squared.diagonal(3) == 2.0);
-    CHECK(hinge.charge(3.0) == 3.0 && squared.charge(3.0) == 9.0);
-    CHECK(hinge.charge(-3.0) == 0.0 && squared.charge(-3.0) == 0.0);
     CHECK(hinge.may_rise(1, 0.0) && !hinge.may_rise(1, 2.0) && !hinge.may_fall(1, 0.0) && hinge.may_fall(1, 2.0));
     CHECK(!hinge.may_rise(2, 0.0) && hinge.may_rise(2, 4.0) && hinge.may_fall(2, 0.0) && !hinge.may_fall(2, 4.0));
     CHECK(squared.may_rise(1, 1e9) && squared.may_fall(2, 1e9));

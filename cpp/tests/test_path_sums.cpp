@@ -78,6 +78,42 @@ TEST(path_sums_by_hand) {
     }
 }
 
+TEST(path_sums_become_votes) {
+    constexpr Index n_classes = 4, n_costs = 3, n_points = 300, n_pairs = 6;
+    testing::Numbers numbers(9);
+    std::vector<AlignedVector<double>> sums;
+    PathVotes votes{{}, nullptr, n_costs, n_points};
+    for (Index c = 0; c < n_classes; ++c) {
+        sums.push_back(numbers.many<double>((n_classes - 1) * n_costs * n_points, -1.0, 1.0));
+        for (double& each : sums.back()) each = std::round(2.0 * each);  // so that scores of 0 and ties are frequent
+        votes.sums.push_back(sums.back().data());
+    }
+    AlignedVector<double> biases = numbers.many<double>(n_pairs * n_costs, -1.0, 1.0);
+    for (double& each : biases) each = std::round(each);
+    votes.biases = biases.data();
+    for (const Index n_threads : {1, 3}) {
+        ThreadTeam team(n_threads);
+        const std::vector<std::int64_t> found = vote_paths(votes, team);
+        for (Index k = 0; k < n_costs; ++k) {
+            for (Index p = 0; p < n_points; ++p) {
+                std::array<int, n_classes> count{};
+                Index pair = 0;
+                for (Index i = 0; i < n_classes; ++i) {
+                    for (Index j = i + 1; j < n_classes; ++j, ++pair) {
+                        const auto at = [&](Index c, Index other) {
+                            return sums[unsigned_index(c)][unsigned_index((other * n_costs + k) * n_points + p)];
+                        };
+                        const double score = at(i, j - 1) + at(j, i) + biases[unsigned_index(pair * n_costs + k)];
+                        ++count[unsigned_index(score > 0.0 ? i : j)];
+                    }
+                }
+                const auto best = std::max_element(count.begin(), count.end()) - count.begin();
+                CHECK(found[unsigned_index(k * n_points + p)] == best);
+            }
+        }
+    }
+}
+
 TEST(path_sums_stop) {
     const Shares given;
     ThreadTeam team(2);

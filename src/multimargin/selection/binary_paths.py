@@ -15,7 +15,7 @@ from multimargin.machines import MACHINES, FloatArray, IntArray
 from multimargin.problem import Bias
 from multimargin.resources import n_threads
 from multimargin.schemes import BinaryProblem, class_problems, members_by_class, pair_list, pair_problems
-from multimargin.selection.held_out import Decision, Point, Stop, decide_pairs, decide_scores, pair_scores
+from multimargin.selection.held_out import Decision, Point, Stop, decide_pairs, decide_scores, pair_scores, votes_only
 from multimargin.solver import Progress
 
 # Scores of pairs held at once, in entries: Cs are taken some at a time where there are many classes.
@@ -145,7 +145,7 @@ class _HeldOut:
             for position, costs in some:
                 own = [next(sums) for _ in range(self.work.n_classes)]
                 decisions, n_support = decided[position]
-                decisions += self._decide(pair_scores([each for each, _ in own], found[position].biases[:, costs]))
+                decisions += self._decide([each for each, _ in own], found[position].biases[:, costs])
                 n_support.append(np.sum([n for _, n in own], axis=0))
         return [(decisions, np.concatenate([*n, np.zeros(0, dtype=np.int64)])) for decisions, n in decided]
 
@@ -162,10 +162,14 @@ class _HeldOut:
         # Pair (i, j) is met before (j, k), so that the others of a class come in ascending order.
         return [(data.rows[own], test, each) for own, each in zip(members_by_class(data), members, strict=True)]
 
-    def _decide(self, D: FloatArray) -> list[Decision]:
-        """Return the decision at each C from the scores of the pairs, (n_pairs, n_Cs, n_points): all C in one go."""
-        n_pairs, *shape = D.shape
+    def _decide(self, sums: list[FloatArray], biases: FloatArray) -> list[Decision]:
+        """Return the decision at each C from what each class adds to its pairs: all C in one go."""
         work = self.work
+        if votes_only(work.n_classes, work.params, work.scheme, detail=work.needs_scores):
+            winners = _core.vote_paths(sums, np.ascontiguousarray(biases), n_threads())
+            return [Decision(codes, np.zeros(0)) for codes in winners]
+        D = pair_scores(sums, biases)
+        n_pairs, *shape = D.shape
         flat = D.reshape(n_pairs, -1).T
         whole = decide_pairs(flat, work.n_classes, work.params, work.scheme, detail=work.needs_scores)
         codes, scores = whole.codes.reshape(shape), whole.scores.reshape(*shape, *whole.scores.shape[1:])

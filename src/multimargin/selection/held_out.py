@@ -20,7 +20,7 @@ Scorer = Any  # of scikit-learn, or None for accuracy
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What one machine says of some rows: the codes of their classes, and ``decision_function``."""
+    """What one machine says of some rows: the codes of their classes, and ``decision_function`` where it is wanted."""
 
     codes: IntArray
     scores: FloatArray
@@ -42,9 +42,19 @@ class Point:
 Stop = Callable[[Progress, float], bool]
 
 
+def breaks_ties(n_classes: int, params: dict[str, Any]) -> bool:
+    """Return whether tied votes go by the scores."""
+    return bool(params["break_ties"] and params["decision_function_shape"] == "ovr" and n_classes > 2)
+
+
+def votes_only(n_classes: int, params: dict[str, Any], scheme: str, *, detail: bool) -> bool:
+    """Return whether a decision is a matter of votes, and nobody wants to see scores."""
+    return scheme != DAG and not detail and not breaks_ties(n_classes, params)
+
+
 def decide_pairs(D: FloatArray, n_classes: int, params: dict[str, Any], scheme: str, *, detail: bool) -> Decision:
     """Return the decision of a one-vs-one machine from the scores of its pairs, (n, n_pairs), as SVC's."""
-    tied = params["break_ties"] and params["decision_function_shape"] == "ovr" and n_classes > 2
+    tied = breaks_ties(n_classes, params)
     combine = dag_scores if scheme == DAG else ovr_scores
     scores = combine(D, n_classes) if (tied or detail) and n_classes > 2 else -D[:, 0]
     codes = np.argmax(scores, axis=1) if tied else (dag_path if scheme == DAG else vote)(D, n_classes)
@@ -109,11 +119,18 @@ def score(
     found: dict[str, float] = {}
     for name, scorer in scorers.items():
         if scorer is None:
-            found[name] = float(np.average(decision.codes == codes, weights=weight))
+            found[name] = accuracy(decision.codes == codes, weight)
             continue
         told = {} if weight is None or not takes_weights(scorer) else {"sample_weight": weight}
         found[name] = float(scorer(Decided(decision, classes), X, classes[codes], **told))
     return found
+
+
+def accuracy(right: np.ndarray, weight: FloatArray | None) -> float:
+    """Return the share of rows that were decided rightly."""
+    if weight is None:  # what np.average returns, at a fraction of its time
+        return np.count_nonzero(right) / len(right)
+    return float(np.average(right, weights=weight))
 
 
 def takes_weights(scorer: Scorer) -> bool:
