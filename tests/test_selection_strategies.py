@@ -11,17 +11,14 @@ import pytest
 from sklearn.metrics import make_scorer, zero_one_loss
 from sklearn.model_selection import GridSearchCV
 
-from multimargin import SVC, LinearSVC, verify
+from multimargin import SVC, verify
 from multimargin.selection.cells import Cells, Evaluate, Outcome, SearchTable, Unit, restricted
 from multimargin.selection.distribute import local
 from multimargin.selection.pair_selection import PerPairSVC, pair_parts, select_pairs
 from multimargin.selection.strategies import (
     SearchOptions,
-    best_along,
-    best_linear_C,
     hold_out,
     run_search,
-    second_line,
 )
 from multimargin.voting import ovr_scores, vote
 from separate_fits import Problem, Result, evaluate_gamma, make_problem
@@ -190,25 +187,6 @@ def test_nested_grids_leave_a_single_value_as_it_is() -> None:
     assert table.best("score") == (2.0, 0.3)
 
 
-@pytest.mark.parametrize("cache_size", ["auto", 0.0])  # 0: the linear machines by weights
-def test_two_lines(problem: Problem, cache_size: Any) -> None:
-    problem = replace(problem, params={"cache_size": cache_size})
-    # 15 values of gamma; those whose C is within 2^-2 ... 2^6 are tried.
-    gammas = 2.0 ** np.arange(-10, 5)
-    table = run_search("two-line", problem, CS, gammas, local(evaluate_gamma))
-    linear_C = table.details["linear_C"]
-    search = GridSearchCV(LinearSVC(multi_class="ovo"), {"C": 2.0 ** np.arange(-10, 11)}, cv=list(problem.folds))
-    search.fit(problem.X, problem.classes[problem.y])
-    assert linear_C == search.best_params_["C"]
-    tried = [(table.Cs[c], table.gammas[g]) for g, c in np.argwhere(table.asked)]
-    assert tried
-    for C, gamma in tried:
-        assert np.log2(1 / (2 * gamma)) == pytest.approx(np.log2(C) - np.log2(linear_C), abs=1e-12)  # KCSL04 (6.1)
-        assert CS.min() <= C <= CS.max()
-    expected = [gamma for gamma in gammas if CS.min() <= linear_C / (2 * gamma) <= CS.max()]
-    assert sorted(gamma for _, gamma in tried) == expected
-
-
 @pytest.mark.parametrize("search", ["nested", "halving", "racing"])
 def test_no_cell_is_trained_twice(problem: Problem, search: str) -> None:
     trained: list[tuple[float, float, int]] = []
@@ -219,29 +197,6 @@ def test_no_cell_is_trained_twice(problem: Problem, search: str) -> None:
 
     table = run_search(search, problem, CS, GAMMAS, counting)
     assert len(trained) == len(set(trained)) == np.isfinite(table.scores["score"]).sum()
-
-
-@pytest.mark.parametrize(("multi_class", "loss"), [("ww", "hinge"), ("ova", "squared_hinge")])
-def test_the_first_line_is_of_the_same_machine(multi_class: str, loss: str) -> None:
-    problem = make_problem(multi_class=multi_class, loss=loss)
-    weight = np.linspace(0.5, 2, len(problem.y))
-    Cs = np.array([2.0**-6, 2.0**-4, 0.25, 1.0, 4.0])
-    found = best_linear_C(replace(problem, sample_weight=weight), "score", Cs)
-    labels = problem.classes[problem.y]
-    scores = []
-    for C in Cs.tolist():
-        machine = SVC(C=C, kernel="linear", multi_class=multi_class, loss=loss)
-        fits = [
-            machine.fit(problem.X[a], labels[a], sample_weight=weight[a]).score(problem.X[b], labels[b], weight[b])
-            for a, b in problem.folds
-        ]
-        scores.append(np.mean(fits))
-    assert found == Cs[int(np.argmax(scores))]
-
-
-def test_a_second_line_outside_the_grid() -> None:
-    assert second_line(2.0**-10, CS, GAMMAS) == [(CS.min(), GAMMAS.min())]
-    assert second_line(2.0**20, CS, GAMMAS) == [(CS.max(), GAMMAS.max())]
 
 
 def test_an_interrupted_search_keeps_what_it_has(problem: Problem) -> None:
@@ -361,27 +316,3 @@ def test_pair_errors(problem: Problem) -> None:
     no_a = replace(problem, folds=((np.flatnonzero(problem.y > 0), np.flatnonzero(problem.y == 0)),))
     with pytest.raises(ValueError, match=r"training part of cv has no example of class 'a' or 'b'.*use stratified"):
         select_pairs("grid", no_a, CS, GAMMAS, local(evaluate_gamma))
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 21])
-def test_the_best_of_a_line_that_rises_and_falls(n: int) -> None:
-    Cs = np.exp2(np.arange(n) - 10.0)
-    for best in range(n):
-        asked: list[float] = []
-
-        def means(some: np.ndarray, best: int = best, asked: list[float] = asked) -> np.ndarray:
-            asked.extend(some.tolist())
-            return np.asarray(-np.abs(np.log2(some) + 10.0 - best))
-
-        assert best_along(Cs, means) == Cs[best]
-        assert len(set(asked)) == len(asked)  # none twice
-        assert len(asked) <= n
-        if n == 21 and best < 8:
-            assert max(asked) <= Cs[10]  # large C are not tried in vain
-    flat = best_along(Cs, lambda some: np.zeros(len(some)))
-    assert flat == Cs[0]  # the smallest of equal ones
-
-
-def test_a_line_with_scores_that_are_missing() -> None:
-    Cs = np.exp2(np.arange(9.0))
-    assert best_along(Cs, lambda some: np.where(some < 16.0, np.nan, 1.0 / some)) == 16.0

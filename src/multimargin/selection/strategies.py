@@ -5,9 +5,8 @@ Every strategy asks for units (gamma, fold, Cs) and is told their scores; how th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,12 @@ from numpy.typing import ArrayLike
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from multimargin import _validation as check
-from multimargin.linear.cross_validation import LinearSVCCV
 from multimargin.machines import MACHINES, FloatArray, IntArray
 from multimargin.resources import cache_bytes
 from multimargin.schemes import find_scheme
 from multimargin.seeding import check_costs
 from multimargin.selection.cells import Cell, Cells, Evaluate, SearchTable, share_of
+from multimargin.selection.lines import best_along, best_linear_C, folds_of, second_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +157,12 @@ class _Run:
     def fill_all(self, cells: Iterable[Cell]) -> None:
         self.fill(cells, range(self.n_folds))
 
+    def means(self, cells: Sequence[Cell], n_folds: int) -> list[float]:
+        """Return the mean scores over the first folds."""
+        self.fill(cells, range(n_folds))
+        scores = self.cells.by_fold(self.metric)
+        return [float(scores[cell][:n_folds].mean()) for cell in cells]
+
     def best(self) -> Cell:
         return self.cells.table().best(self.metric)
 
@@ -219,7 +224,10 @@ def _two_line(run: _Run, Cs: FloatArray, gammas: FloatArray) -> None:
         )
     linear_C = _best_linear_C(run)
     run.cells.details["linear_C"] = linear_C
-    run.fill_all(second_line(linear_C, Cs, gammas))
+    line = second_line(linear_C, Cs, gammas)
+    best_along(line, run.means, folds_of(run.problem))
+    scores = run.cells.by_fold(run.metric)
+    run.cells.stopped |= {cell for cell in line if cell not in scores or np.isnan(scores[cell]).any()}
 
 
 def _best_linear_C(run: _Run) -> float:  # noqa: N802 - C is the name of the papers
@@ -236,73 +244,9 @@ def _best_linear_C(run: _Run) -> float:  # noqa: N802 - C is the name of the pap
     if not fits or not (isinstance(scheme, str) or scheme is MACHINES["ova"]):
         return best_linear_C(problem, run.metric, Cs)
     linear = replace(problem, params=problem.params | {"kernel": "linear"})
-    line = Cells(run.n_folds)
-    on_line = _Run(linear, run.evaluate, run.options, line)
-
-    def means(some: FloatArray) -> FloatArray:
-        on_line.fill_all((C, 1.0) for C in some.tolist())
-        scores = line.by_fold(run.metric)
-        return np.array([scores[C, 1.0].mean() for C in some.tolist()])
-
-    return best_along(Cs, means)
-
-
-def best_along(Cs: FloatArray, means: Callable[[FloatArray], FloatArray]) -> float:
-    """Return the C with the largest mean score, the smallest of equal ones, where the score rises and then falls.
-
-    Every second C is tried, ascending, until two more have brought nothing; then the neighbours of the best. Large C
-    are what costs time.
-    """
-    coarse, known = Cs[::2], dict[float, float]()
-    n_tried = min(len(coarse), len(coarse) // 2 + 1)
-    known |= zip(coarse[:n_tried].tolist(), means(coarse[:n_tried]).tolist(), strict=True)
-    while n_tried < len(coarse) and _best(known) in coarse[max(0, n_tried - 2) : n_tried]:
-        known[float(coarse[n_tried])] = float(means(coarse[n_tried : n_tried + 1])[0])
-        n_tried += 1
-    place = int(np.searchsorted(Cs, _best(known)))
-    beside = np.array([C for C in Cs[max(0, place - 1) : place + 2].tolist() if C not in known])
-    if len(beside):
-        known |= zip(beside.tolist(), means(beside).tolist(), strict=True)
-    return _best(known)
-
-
-def _best(known: dict[float, float]) -> float:
-    return max(sorted(known), key=lambda C: np.nan_to_num(known[C], nan=-np.inf))
-
-
-def best_linear_C(problem: Any, metric: str, Cs: FloatArray) -> float:  # noqa: N802 - C is the name of the papers
-    """Return the C of the best linear machine of the same kind on the same folds, by weights instead of kernels."""
-    return best_along(Cs, partial(_linear_means, problem, metric))
-
-
-def _linear_means(problem: Any, metric: str, Cs: FloatArray) -> FloatArray:
-    params = problem.params
-    multi_class = params.get("multi_class", "ovo")  # SVC's default, which is not LinearSVC's
-    search = LinearSVCCV(
-        Cs=Cs,
-        cv=list(problem.folds),
-        scoring=problem.scorers[metric],
-        refit=False,
-        multi_class=multi_class,
-        bias=check.resolve_bias(params.get("bias", "auto"), find_scheme(multi_class)).value,
-        **{name: params[name] for name in ("loss", "tol", "class_weight") if name in params},
-    )
-    search.fit(problem.X, problem.classes[problem.y], sample_weight=problem.sample_weight)
-    return np.asarray(next(iter(search.scores_.values())).mean(axis=0))
-
-
-def second_line(linear_C: float, Cs: FloatArray, gammas: FloatArray) -> list[Cell]:
-    """Return the cells with sigma^2 = C / C~, gamma = 1 / (2 sigma^2), and C within the range of ``Cs``: KCSL04 (6.1).
-
-    When the line misses that range, the cell of the nearest gamma with C moved into it.
-    """
-    on_line = linear_C / (2 * gammas)
-    inside = (on_line >= Cs.min()) & (on_line <= Cs.max())
-    if not inside.any():
-        into = np.clip(on_line, Cs.min(), Cs.max())
-        nearest = int(np.argmin(np.abs(np.log(into / on_line))))
-        return [(float(into[nearest]), float(gammas[nearest]))]
-    return list(zip(on_line[inside].tolist(), gammas[inside].tolist(), strict=True))
+    on_line = _Run(linear, run.evaluate, run.options, Cells(run.n_folds))
+    best, _ = best_along([(C, 1.0) for C in Cs.tolist()], on_line.means, folds_of(problem))
+    return float(best)
 
 
 def _halving(run: _Run, Cs: FloatArray, gammas: FloatArray) -> None:
