@@ -108,29 +108,31 @@ class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.decision.scores
 
 
-def score(
+def score_all(
     scorers: dict[str, Scorer],
-    decision: Decision,
+    decisions: Sequence[Decision],
     classes: np.ndarray,
     rows: tuple[Any, IntArray, FloatArray | None],
-) -> dict[str, float]:
-    """Return the score by each metric; ``rows`` are X, class codes and weights of the rows that were held out."""
+) -> dict[str, FloatArray]:
+    """Return the scores of decisions by each metric; ``rows`` are X, class codes and weights of the rows held out."""
     X, codes, weight = rows
-    found: dict[str, float] = {}
+    found: dict[str, FloatArray] = {}
     for name, scorer in scorers.items():
         if scorer is None:
-            found[name] = accuracy(decision.codes == codes, weight)
+            found[name] = accuracies(decisions, codes, weight)
             continue
         told = {} if weight is None or not takes_weights(scorer) else {"sample_weight": weight}
-        found[name] = float(scorer(Decided(decision, classes), X, classes[codes], **told))
+        values = [scorer(Decided(decision, classes), X, classes[codes], **told) for decision in decisions]
+        found[name] = np.array(values, dtype=np.float64)
     return found
 
 
-def accuracy(right: np.ndarray, weight: FloatArray | None) -> float:
-    """Return the share of rows that were decided rightly."""
-    if weight is None:  # what np.average returns, at a fraction of its time
-        return np.count_nonzero(right) / len(right)
-    return float(np.average(right, weights=weight))
+def accuracies(decisions: Sequence[Decision], codes: IntArray, weight: FloatArray | None) -> FloatArray:
+    """Return the share of rows that each decision has right: all in one go, since a search asks thousands of times."""
+    right = np.array([decision.codes for decision in decisions]).reshape(len(decisions), len(codes)) == codes
+    if weight is None:
+        return np.asarray(np.count_nonzero(right, axis=1) / len(codes))
+    return np.asarray(np.average(right, axis=1, weights=weight))
 
 
 def takes_weights(scorer: Scorer) -> bool:

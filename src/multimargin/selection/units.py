@@ -18,7 +18,7 @@ from multimargin.machines import FloatArray, IntArray
 from multimargin.matrices import DataMatrix
 from multimargin.problem import Bias
 from multimargin.selection.binary_paths import BinaryPaths, follows_binary_paths
-from multimargin.selection.held_out import Point, Scorer, Stop, score
+from multimargin.selection.held_out import Point, Scorer, Stop, score_all
 from multimargin.selection.machine_paths import MachinePath, PairPath
 from multimargin.selection.shared_kernels import WITH_GAMMA, SharedKernels
 from multimargin.training_set import TrainingSet
@@ -123,15 +123,13 @@ def _score_all(
 def _unit(problem: SelectionProblem, gamma: float, fold: int, Cs: FloatArray, points: list[Point]) -> UnitResult:
     """Score the points of one fold; those that are missing were stopped."""
     n, done = len(Cs), len(points)
-    scores = {name: np.full(n, np.nan) for name in problem.scorers}
-    score_seconds = np.zeros(n)
-    rows = problem.workplace.held_out(fold)
-    for k, point in enumerate(points):
-        began = time.perf_counter()
-        found = score(problem.scorers, point.decision, problem.classes, rows)
-        for name, value in found.items():
-            scores[name][k] = value
-        score_seconds[k] = point.score_seconds + time.perf_counter() - began
+    began = time.perf_counter()
+    found = score_all(
+        problem.scorers, [point.decision for point in points], problem.classes, problem.workplace.held_out(fold)
+    )
+    each = (time.perf_counter() - began) / max(1, done)
+    missing = np.full(n - done, np.nan)
+    scores = {name: np.concatenate([values, missing]) for name, values in found.items()}
 
     def along(name: str, dtype: Any) -> Any:
         return np.array([getattr(point, name) for point in points] + [0] * (n - done), dtype=dtype)
@@ -144,7 +142,7 @@ def _unit(problem: SelectionProblem, gamma: float, fold: int, Cs: FloatArray, po
         n_support=along("n_support", np.int64),
         n_iter=along("n_iter", np.int64),
         fit_seconds=along("fit_seconds", np.float64),
-        score_seconds=score_seconds,
+        score_seconds=np.array([point.score_seconds + each for point in points] + [0.0] * (n - done)),
         converged=along("converged", np.bool_),
         stopped=np.arange(n) >= done,
     )
