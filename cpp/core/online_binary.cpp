@@ -245,16 +245,17 @@ void OnlineBinary::let_go(const World& world) {
     if (exact && (extremes_.top < 0 || extremes_.bottom < 0)) return;
     if (exact && n_members_ == static_cast<Index>(idle_.size())) return;  // no step was made yet
     const double highest = exact ? extremes_.highest : 0.0, lowest = exact ? extremes_.lowest : 0.0;
-    const Index before = n_members_;
+    bool extreme = false;  // nobody else's going changes the extremes
     for (std::size_t i = idle_.size(); i-- > 0;) {
         const Index place = idle_[i];
         const double error = at(errors_, place);
         if (sign(place) > 0.0 ? error > lowest : error < highest) continue;
+        extreme = extreme || place == extremes_.top || place == extremes_.bottom;
         erase(place, world);
         idle_[i] = idle_.back();
         idle_.pop_back();
     }
-    if (n_members_ != before) update(0.0, nullptr, nullptr);
+    if (extreme) update(0.0, nullptr, nullptr);
 }
 
 // Of a member at 0; its place among the idle ones is the caller's business.
