@@ -69,8 +69,9 @@ def test_benchmark_runs_and_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     fast = replace(row, sgd_accuracy=0.0, refit_seconds=20 * row.online_seconds, peer_seconds=20 * row.online_seconds)
     assert online.failures([fast]) == []
     assert "is not above SGD's" in online.failures([replace(row, sgd_accuracy=1.0)])[0]
-    slow = replace(fast, refit_seconds=2 * row.online_seconds)
-    assert "2.0 times as fast as our fits" in online.failures([slow])[0]
+    slow = replace(fast, refit_seconds=2 * row.online_seconds)  # our own fits are information, not a promise
+    assert online.failures([slow]) == []
+    assert any("2.0 to 20.0 times as fast as our own fits" in line for line in online.render([slow, fast], []))
     slow = replace(fast, peer_seconds=3 * row.online_seconds)
     assert "3.0 times as fast as scikit-learn's" in online.failures([slow])[0]
 

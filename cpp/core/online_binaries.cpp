@@ -46,13 +46,12 @@ OnlineBinaries::OnlineBinaries(const Kernel& kernel, const BinariesState& state,
             members.push_back({slot, state.beta[next], state.errors[next], y > 0 ? 0.0 : -cap, y > 0 ? cap : 0.0});
             ++uses_[unsigned_index(slot)];
         }
-        machines_[unsigned_index(m)].restore(std::move(members), world());
+        machines_[unsigned_index(m)].restore(members, world());
     }
 }
 
 void OnlineBinaries::make_machines() {
     if (n_classes_ < 2) throw std::invalid_argument("a classifier needs two classes");
-    sums_.resize(unsigned_index(n_classes_ * n_classes_));
     if (scheme_ == OnlineScheme::ova) {
         for (Index c = 0; c < n_classes_; ++c) machines_.emplace_back(c, c, false);
     } else {
@@ -61,6 +60,17 @@ void OnlineBinaries::make_machines() {
         }
     }
     scores_.resize(machines_.size());
+    parts_.resize(unsigned_index(n_classes_));
+    for (Index label = 0; label < n_classes_; ++label) {
+        std::vector<Part>& parts = parts_[unsigned_index(label)];
+        for (Index c = 0; c < n_classes_; ++c) {
+            if (scheme_ == OnlineScheme::ova) {
+                parts.push_back({c, c == label ? 1.0 : -1.0});
+            } else if (c != label) {
+                parts.push_back({pair_index(label, c), label < c ? 1.0 : -1.0});
+            }
+        }
+    }
 }
 
 Index OnlineBinaries::pair_index(Index i, Index j) const {
@@ -68,92 +78,58 @@ Index OnlineBinaries::pair_index(Index i, Index j) const {
     return first * (2 * n_classes_ - first - 1) / 2 + second - first - 1;
 }
 
-std::vector<OnlineBinaries::Part> OnlineBinaries::parts_of(Index label) const {
-    std::vector<Part> parts;
-    for (Index c = 0; c < n_classes_; ++c) {
-        if (scheme_ == OnlineScheme::ova) {
-            parts.push_back({c, c == label ? 1.0 : -1.0});
-        } else if (c != label) {
-            parts.push_back({pair_index(label, c), label < c ? 1.0 : -1.0});
-        }
-    }
-    return parts;
-}
-
 OnlineBinary::World OnlineBinaries::world() { return {kept_, table_, options_, rng_, left_}; }
 
 // The machines' scores of a point, without an exact bias, from its kernel values with all slots.
 void OnlineBinaries::scores_at(std::span<const double> row) {
-    std::fill(sums_.begin(), sums_.end(), 0.0);
-    for (Index slot = 0; slot < kept_.n_slots(); ++slot) {
-        if (!kept_.is_used(slot)) continue;
-        const double k = row[unsigned_index(slot)];
-        const double* line = table_.line(slot);
-        double* sums = sums_.data() + (scheme_ == OnlineScheme::ova ? 0 : kept_.label(slot) * n_classes_);
-        for (Index c = 0; c < n_classes_; ++c) sums[c] += k * line[c];
-    }
-    if (scheme_ == OnlineScheme::ova) {
-        std::copy_n(sums_.begin(), n_classes_, scores_.begin());
-        return;
-    }
-    std::size_t m = 0;
-    for (Index i = 0; i < n_classes_; ++i) {
-        for (Index j = i + 1; j < n_classes_; ++j, ++m) {
-            scores_[m] = sums_[unsigned_index(i * n_classes_ + j)] + sums_[unsigned_index(j * n_classes_ + i)];
-        }
-    }
+    for (std::size_t m = 0; m < machines_.size(); ++m) scores_[m] = machines_[m].score(row);
 }
 
 // The class that the scores speak for: the largest, most votes, or the end of the path through the DAG.
-Index OnlineBinaries::decide() const {
+Index OnlineBinaries::decide() {
     const auto score = [&](Index m) { return scores_[unsigned_index(m)] + bias(m); };
     if (scheme_ == OnlineScheme::dag) {
         Index first = 0, last = n_classes_ - 1;
         while (first < last) score(pair_index(first, last)) > 0.0 ? --last : ++first;
         return first;
     }
-    std::vector<double> merit(unsigned_index(n_classes_), 0.0);
+    merits_.assign(unsigned_index(n_classes_), 0.0);
     if (scheme_ == OnlineScheme::ova) {
-        for (Index c = 0; c < n_classes_; ++c) merit[unsigned_index(c)] = score(c);
+        for (Index c = 0; c < n_classes_; ++c) merits_[unsigned_index(c)] = score(c);
     } else {
+        Index m = 0;
         for (Index i = 0; i < n_classes_; ++i) {
-            for (Index j = i + 1; j < n_classes_; ++j) {
-                merit[unsigned_index(score(pair_index(i, j)) > 0.0 ? i : j)] += 1.0;
-            }
+            for (Index j = i + 1; j < n_classes_; ++j) merits_[unsigned_index(score(m++) > 0.0 ? i : j)] += 1.0;
         }
     }
-    return std::max_element(merit.begin(), merit.end()) - merit.begin();
+    return std::max_element(merits_.begin(), merits_.end()) - merits_.begin();
 }
 
-// PROCESS in the machines that want the example; its slot, or -1 where none does.
-Index OnlineBinaries::insert_where_wanted(const double* x, Index label, double cap, Index id) {
-    Index slot = kept_.find(id);
-    const bool known = slot >= 0;
-    for (const Part& part : parts_of(label)) {
-        OnlineBinary& binary = machines_[unsigned_index(part.machine)];
-        const double error = part.y - scores_[unsigned_index(part.machine)];
-        if (known && binary.find(slot) >= 0) continue;
-        if (!binary.wants(part.y, error, options_)) continue;
-        if (slot < 0) {
-            slot = kept_.insert(x, label, cap, id);
-            table_.resize(kept_.n_slots());
-            std::fill_n(table_.line(slot), table_.ld(), 0.0);
-            uses_.resize(unsigned_index(kept_.n_slots()), 0);
-            uses_[unsigned_index(slot)] = 0;
-        }
-        ++uses_[unsigned_index(slot)];
-        binary.process(slot, part.y, error, world());
-    }
+// A slot for an example that a machine wants.
+Index OnlineBinaries::insert(const double* x, Index label, double cap, Index id) {
+    const Index slot = kept_.insert(x, label, cap, id);
+    table_.resize(kept_.n_slots());
+    std::fill_n(table_.line(slot), table_.ld(), 0.0);
+    uses_.resize(unsigned_index(kept_.n_slots()), 0);
+    uses_[unsigned_index(slot)] = 0;
     return slot;
 }
 
+// Machines know nothing of each other, so that each takes all its steps while it is in the cache.
 Index OnlineBinaries::add(const double* x, Index label, double cap, Index id) {
     if (label < 0 || label >= n_classes_) throw std::invalid_argument("a class is not known");
+    if (!(cap > 0.0)) throw std::invalid_argument("an example needs a bound above 0");
     scores_at(kept_.point_row(x));
     const Index predicted = decide();
-    insert_where_wanted(x, label, cap, id);
+    Index slot = kept_.find(id);
     for (const Part& part : parts_of(label)) {
         OnlineBinary& binary = machines_[unsigned_index(part.machine)];
+        const double error = part.y - scores_[unsigned_index(part.machine)];
+        if (!(slot >= 0 && binary.has(slot)) && binary.wants(part.y, error, options_)) {
+            if (slot < 0) slot = insert(x, label, cap, id);
+            ++uses_[unsigned_index(slot)];
+            binary.process(slot, part.y, error, world());
+        }
         for (Index step = 0; step < options_.reprocess && binary.reprocess(world()); ++step) {
         }
     }

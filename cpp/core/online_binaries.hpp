@@ -51,11 +51,11 @@ class OnlineBinaries final : public OnlineLearner {
 
     void make_machines();
     Index pair_index(Index i, Index j) const;
-    std::vector<Part> parts_of(Index label) const;
+    const std::vector<Part>& parts_of(Index label) const { return parts_[unsigned_index(label)]; }
     OnlineBinary::World world();
     void scores_at(std::span<const double> row);
-    Index decide() const;
-    Index insert_where_wanted(const double* x, Index label, double cap, Index id);
+    Index decide();
+    Index insert(const double* x, Index label, double cap, Index id);
     void settle();
     void keep_to_budget();
     double weight_of(Index slot) const;
@@ -66,8 +66,9 @@ class OnlineBinaries final : public OnlineLearner {
     KeptExamples kept_;
     SlotTable table_;  // by slot, its coefficient in the machine against each class, or in each class's
     std::vector<OnlineBinary> machines_;
-    std::vector<Index> uses_, left_;  // by slot, machines with the example; slots that machines let go
-    std::vector<double> sums_, scores_;
+    std::vector<std::vector<Part>> parts_;  // by class
+    std::vector<Index> uses_, left_;        // by slot, machines with the example; slots that machines let go
+    std::vector<double> scores_, merits_;
     Rng rng_;
 };
 

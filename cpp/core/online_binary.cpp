@@ -1,6 +1,7 @@
 #include "online_binary.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace multimargin {
@@ -10,8 +11,6 @@ namespace {
 // Examples of each class that are kept before the first step could be made (BEWB05 begins with five).
 constexpr Index enough_to_begin = 5;
 
-double sign_of(const OnlineBinary::Member& m) { return m.high > 0.0 ? 1.0 : -1.0; }
-
 // The gain of a step along a direction with this slope and curvature, no longer than `most`.
 double gain_of(double slope, double curvature, double most) {
     const double length = std::min(slope / curvature, most);
@@ -20,159 +19,208 @@ double gain_of(double slope, double curvature, double most) {
 
 }  // namespace
 
-OnlineBinary::Member OnlineBinary::make_member(Index slot, double y, double error, const World& world) const {
-    const double cap = world.kept.cap(slot);
-    return {slot, 0.0, error, y > 0.0 ? 0.0 : -cap, y > 0.0 ? cap : 0.0};
-}
-
-Index OnlineBinary::find(Index slot) const {
-    const auto found = std::find_if(members_.begin(), members_.end(), [&](const Member& m) { return m.slot == slot; });
-    return found == members_.end() ? -1 : found - members_.begin();
-}
-
-void OnlineBinary::find_extremes() {
-    double highest = -infinity, lowest = infinity;
-    top_ = bottom_ = -1;
-    free_errors_ = 0.0;
-    n_free_ = 0;
-    for (std::size_t k = 0; k < members_.size(); ++k) {
-        const Member& m = members_[k];
-        if (m.error > highest && may_rise(m)) {
-            highest = m.error;
-            top_ = static_cast<Index>(k);
-        }
-        if (m.error < lowest && may_fall(m)) {
-            lowest = m.error;
-            bottom_ = static_cast<Index>(k);
-        }
-        if (may_rise(m) && may_fall(m)) {
-            free_errors_ += m.error;
-            ++n_free_;
-        }
+template <class Visit>
+void OnlineBinary::for_each_member(Visit visit) const {
+    for (Index place = 0; place < n_places(); ++place) {
+        if (is_member(place)) visit(place);
     }
+}
+
+std::vector<OnlineBinary::Member> OnlineBinary::members() const {
+    std::vector<Member> found;
+    for_each_member([&](Index k) {
+        const bool positive = sign(k) > 0.0;
+        const double cap = positive ? at(beta_, k) + at(up_, k) : at(down_, k) - at(beta_, k);
+        found.push_back({slot(k), at(beta_, k), at(errors_, k), positive ? 0.0 : -cap, positive ? cap : 0.0});
+    });
+    return found;
+}
+
+// The place of a slot, whether or not a member has it; -1 where there is none.
+Index OnlineBinary::find(Index slot) const {
+    const Index panel = slot / simd::panel_width;
+    if (panel >= static_cast<Index>(panel_at_.size()) || panel_at_[unsigned_index(panel)] < 0) return -1;
+    return panel_at_[unsigned_index(panel)] * simd::panel_width + slot % simd::panel_width;
+}
+
+// Places for the panels of its classes that have come since the last call.
+void OnlineBinary::cover(const KeptExamples& kept) {
+    for (Index panel = static_cast<Index>(panel_at_.size()); panel * simd::panel_width < kept.n_slots(); ++panel) {
+        const Index first = panel * simd::panel_width, label = kept.panel_label(first);
+        // A pair's positive examples have the label of the negative ones' column, and conversely.
+        const bool positive = label == (pair_ ? negative_column_ : positive_column_);
+        const bool known = !pair_ || positive || label == positive_column_;
+        panel_at_.push_back(known ? n_panels() : -1);
+        if (!known) continue;
+        starts_.push_back(first);
+        signs_.push_back(positive ? 1.0 : -1.0);
+        const std::size_t n = starts_.size() * unsigned_index(simd::panel_width);
+        for (AlignedVector<double>* values : {&errors_, &up_, &down_, &beta_, &diagonals_}) values->resize(n, 0.0);
+    }
+}
+
+// Its place.
+Index OnlineBinary::take_in(const Member& member, const World& world) {
+    cover(world.kept);
+    const Index place = find(member.slot);
+    if (place < 0 || !(member.low < member.high)) throw std::invalid_argument("a member has no place in its machine");
+    at(errors_, place) = member.error;
+    at(beta_, place) = member.beta;
+    at(up_, place) = member.high - member.beta;
+    at(down_, place) = member.beta - member.low;
+    at(diagonals_, place) = world.kept.diagonal(member.slot);
+    if (member.beta == 0.0) idle_.push_back(place);
+    ++n_members_;
+    n_positive_ += sign(place) > 0.0;
+    return place;
+}
+
+void OnlineBinary::update(double step, const double* rise, const double* fall) {
+    extremes_ = simd::best_table().move_members(view(), step, rise, fall);
+}
+
+double OnlineBinary::score(std::span<const double> row) const {
+    return simd::best_table().members_score(starts_.data(), n_panels(), beta_.data(), row.data());
 }
 
 bool OnlineBinary::wants(double y, double error, const OnlineOptions& options) const {
     if (!options.exact_bias) return y * error > options.tol;
-    const Index opposite = y > 0.0 ? bottom_ : top_;
-    if (opposite >= 0 && y * (error - members_[unsigned_index(opposite)].error) > options.tol) return true;
-    Index same = 0;
-    for (const Member& m : members_) {
-        if (m.beta != 0.0) return false;
-        same += sign_of(m) == y;
-    }
-    return same < enough_to_begin;
+    const bool opposed = (y > 0.0 ? extremes_.bottom : extremes_.top) >= 0;
+    if (opposed && y * (error - (y > 0.0 ? extremes_.lowest : extremes_.highest)) > options.tol) return true;
+    const bool begun = n_members_ > static_cast<Index>(idle_.size());
+    return !begun && (y > 0.0 ? n_positive_ : n_members_ - n_positive_) < enough_to_begin;
 }
 
 void OnlineBinary::process(Index slot, double y, double error, const World& world) {
-    members_.push_back(make_member(slot, y, error, world));
-    const Index own = size() - 1;
+    const double cap = world.kept.cap(slot);
+    const Index own = take_in({slot, 0.0, error, y > 0.0 ? 0.0 : -cap, y > 0.0 ? cap : 0.0}, world);
+    const Index steps = n_steps_;
     if (!world.options.exact_bias) {
         move_one(own, error / std::max(world.kept.diagonal(slot), curvature_floor), world);
     } else {
-        const Index other = partner(own, y > 0.0, world).index;
-        if (other >= 0) y > 0.0 ? move_pair(own, other, infinity, world) : move_pair(other, own, infinity, world);
+        const Pair pair = pair_of(own, world);
+        if (pair.rising >= 0) move_pair(pair, infinity, world);
     }
-    find_extremes();
+    if (n_steps_ == steps) update(0.0, nullptr, nullptr);
 }
 
-// The member that moves against `first`: with the largest gain, the largest slope, or one of those with any.
-OnlineBinary::Choice OnlineBinary::partner(Index first, bool rises, const World& world) const {
-    const Member& a = members_[unsigned_index(first)];
-    const double room = rises ? a.high - a.beta : a.beta - a.low;
-    const double* values = row(a.slot, world);
-    const double k_aa = world.kept.diagonal(a.slot);
-    Choice best;
-    Index n_found = 0;
-    for (Index k = 0; k < size(); ++k) {
-        const Member& b = members_[unsigned_index(k)];
-        const double slope = rises ? a.error - b.error : b.error - a.error;
-        if (slope <= world.options.tol || !(rises ? may_fall(b) : may_rise(b))) continue;
-        double merit = slope;
-        if (world.options.selection == Selection::second_order) {
-            const double most = std::min(room, rises ? b.beta - b.low : b.high - b.beta);
-            const double curvature = k_aa + world.kept.diagonal(b.slot) - 2.0 * values[b.slot];
-            merit = gain_of(slope, std::max(curvature, curvature_floor), most);
-        } else if (world.options.selection == Selection::random) {
-            merit = world.rng.below(++n_found) == 0 ? best.merit + 1.0 : 0.0;  // each with the same chance
-        }
-        if (merit > best.merit) best = {k, merit};
+simd::FirstMember OnlineBinary::first(Index place, bool rises, const World& world) const {
+    return {at(errors_, place), at(rises ? up_ : down_, place), at(diagonals_, place), world.options.tol, rises,
+            row(place, world)};
+}
+
+// A new member with the one that moves against it: with the largest gain, the largest slope, or one of those with any.
+OnlineBinary::Pair OnlineBinary::pair_of(Index own, const World& world) {
+    const bool rises = sign(own) > 0.0;
+    Index other = -1;
+    const double* values = nullptr;
+    if (world.options.selection == Selection::second_order) {
+        const simd::FirstMember a = first(own, rises, world);
+        other = static_cast<Index>(simd::best_table().best_partner(view(), diagonals_.data(), a).place);
+        values = a.row;
+    } else if (world.options.selection == Selection::random) {
+        other = drawn_partner(own, rises, world);
+    } else {
+        const Index worst = static_cast<Index>(rises ? extremes_.bottom : extremes_.top);
+        const double difference = worst >= 0 ? at(errors_, own) - at(errors_, worst) : 0.0;
+        other = sign(own) * difference > world.options.tol ? worst : -1;
     }
-    return best;
+    if (other < 0) return {};
+    return rises ? Pair{own, other, values, nullptr} : Pair{other, own, nullptr, values};
+}
+
+// Each with the same chance.
+Index OnlineBinary::drawn_partner(Index first, bool rises, const World& world) const {
+    Index drawn = -1, n_found = 0;
+    for_each_member([&](Index k) {
+        const double slope = (rises ? 1.0 : -1.0) * (at(errors_, first) - at(errors_, k));
+        if (slope <= world.options.tol || at(rises ? down_ : up_, k) <= 0.0) return;
+        if (world.rng.below(++n_found) == 0) drawn = k;
+    });
+    return drawn;
 }
 
 // The two worst; by gain, the better of the pairs that each of them makes with its best partner; by chance, any that
 // may rise and any that it can move against.
-std::pair<Index, Index> OnlineBinary::choose_pair(const World& world) const {
-    if (top_ < 0 || bottom_ < 0) return {-1, -1};
-    if (members_[unsigned_index(top_)].error - members_[unsigned_index(bottom_)].error <= world.options.tol) {
-        return {-1, -1};
-    }
+OnlineBinary::Pair OnlineBinary::choose_pair(const World& world) {
+    const Index top = static_cast<Index>(extremes_.top), bottom = static_cast<Index>(extremes_.bottom);
+    if (top < 0 || bottom < 0 || extremes_.highest - extremes_.lowest <= world.options.tol) return {};
     if (world.options.selection == Selection::second_order) {
-        const Choice below = partner(top_, true, world), above = partner(bottom_, false, world);
-        return below.merit >= above.merit ? std::pair{top_, below.index} : std::pair{above.index, bottom_};
+        const simd::FirstMember rising = first(top, true, world), falling = first(bottom, false, world);
+        std::array<simd::Partner, 2> found;
+        simd::best_table().best_partners(view(), diagonals_.data(), rising, falling, found.data());
+        const Index below = static_cast<Index>(found[0].place), above = static_cast<Index>(found[1].place);
+        if (found[0].merit >= found[1].merit) {
+            return {top, below, rising.row, below == bottom ? falling.row : nullptr};
+        }
+        return {above, bottom, above == top ? rising.row : nullptr, falling.row};
     }
     if (world.options.selection == Selection::random) {
-        const Index drawn = world.rng.below(size());
-        const Index other = may_rise(members_[unsigned_index(drawn)]) ? partner(drawn, true, world).index : -1;
+        Index left = world.rng.below(size()), drawn = -1;
+        for_each_member([&](Index k) { drawn = left-- == 0 ? k : drawn; });
+        const Index other = at(up_, drawn) > 0.0 ? drawn_partner(drawn, true, world) : -1;
         if (other >= 0) return {drawn, other};
     }
-    return {top_, bottom_};
+    return {top, bottom};
 }
 
 // Without the constraint one variable moves alone.
 Index OnlineBinary::choose_one(const World& world) const {
     Index best = -1, n_found = 0;
     double largest = 0.0;
-    for (Index k = 0; k < size(); ++k) {
-        const Member& m = members_[unsigned_index(k)];
-        const double slope = std::abs(m.error), most = m.error > 0.0 ? m.high - m.beta : m.beta - m.low;
-        if (slope <= world.options.tol || most <= 0.0) continue;
+    for_each_member([&](Index k) {
+        const double slope = std::abs(at(errors_, k)), most = at(at(errors_, k) > 0.0 ? up_ : down_, k);
+        if (slope <= world.options.tol || most <= 0.0) return;
         double merit = slope;
         if (world.options.selection == Selection::second_order) {
-            merit = gain_of(slope, std::max(world.kept.diagonal(m.slot), curvature_floor), most);
+            merit = gain_of(slope, std::max(at(diagonals_, k), curvature_floor), most);
         } else if (world.options.selection == Selection::random) {
             merit = world.rng.below(++n_found) == 0 ? largest + 1.0 : 0.0;
         }
-        if (merit <= largest) continue;
+        if (merit <= largest) return;
         largest = merit;
         best = k;
-    }
+    });
     return best;
 }
 
-void OnlineBinary::add_to(Index index, double change, const World& world) {
-    Member& m = members_[unsigned_index(index)];
-    m.beta = std::clamp(m.beta + change, m.low, m.high);
-    const double near = bound_tolerance * (m.high - m.low);
-    if (std::abs(m.beta - m.low) <= near) m.beta = m.low;
-    if (std::abs(m.beta - m.high) <= near) m.beta = m.high;
-    world.table.at(m.slot, sign_of(m) > 0.0 ? positive_column_ : negative_column_) = m.beta;
+void OnlineBinary::add_to(Index place, double change, const World& world) {
+    const bool positive = sign(place) > 0.0, idle = at(beta_, place) == 0.0;
+    const double cap = world.kept.cap(slot(place)), low = positive ? 0.0 : -cap, high = positive ? cap : 0.0;
+    double beta = std::clamp(at(beta_, place) + change, low, high);
+    const double near = bound_tolerance * cap;
+    if (std::abs(beta - low) <= near) beta = low;
+    if (std::abs(beta - high) <= near) beta = high;
+    at(beta_, place) = beta;
+    at(up_, place) = high - beta;
+    at(down_, place) = beta - low;
+    world.table.at(slot(place), positive ? positive_column_ : negative_column_) = beta;
+    if (idle && beta != 0.0) std::erase(idle_, place);
+    if (!idle && beta == 0.0) idle_.push_back(place);
 }
 
-// beta_up + step, beta_down - step, the best step that is not longer than `most`.
-void OnlineBinary::move_pair(Index up, Index down, double most, const World& world) {
-    const Member u = members_[unsigned_index(up)], d = members_[unsigned_index(down)];
-    const double* rise = row(u.slot, world);
-    const double* fall = row(d.slot, world);
-    const double curvature = world.kept.diagonal(u.slot) + world.kept.diagonal(d.slot) - 2.0 * rise[d.slot];
-    double step = (u.error - d.error) / std::max(curvature, curvature_floor);
+// beta_rising + step, beta_falling - step, the best step that is not longer than `most`.
+void OnlineBinary::move_pair(Pair pair, double most, const World& world) {
+    const auto [rising, falling, known_rise, known_fall] = pair;
+    const double* rise = known_rise != nullptr ? known_rise : row(rising, world);
+    const double* fall = known_fall != nullptr ? known_fall : row(falling, world);
+    const double curvature = at(diagonals_, rising) + at(diagonals_, falling) - 2.0 * rise[slot(falling)];
+    double step = (at(errors_, rising) - at(errors_, falling)) / std::max(curvature, curvature_floor);
     if (most < infinity) step = most;  // a step that must be made
-    step = std::min({step, u.high - u.beta, d.beta - d.low});
+    step = std::min({step, at(up_, rising), at(down_, falling)});
     if (step <= 0.0) return;
-    add_to(up, step, world);
-    add_to(down, -step, world);
-    for (Member& m : members_) m.error -= step * (rise[m.slot] - fall[m.slot]);
+    add_to(rising, step, world);
+    add_to(falling, -step, world);
+    update(step, rise, fall);
     ++n_steps_;
 }
 
-void OnlineBinary::move_one(Index index, double change, const World& world) {
-    const Member m = members_[unsigned_index(index)];
-    const double step = std::clamp(change, m.low - m.beta, m.high - m.beta);
+void OnlineBinary::move_one(Index place, double change, const World& world) {
+    const double step = std::clamp(change, -at(down_, place), at(up_, place));
     if (step == 0.0) return;
-    const double* values = row(m.slot, world);
-    add_to(index, step, world);
-    for (Member& each : members_) each.error -= step * values[each.slot];
+    const double* values = row(place, world);
+    add_to(place, step, world);
+    update(step, values, nullptr);
     ++n_steps_;
 }
 
@@ -181,16 +229,12 @@ bool OnlineBinary::reprocess(const World& world) {
     if (!world.options.exact_bias) {
         const Index chosen = choose_one(world);
         moved = chosen >= 0;
-        if (moved) {
-            const Member& m = members_[unsigned_index(chosen)];
-            move_one(chosen, m.error / std::max(world.kept.diagonal(m.slot), curvature_floor), world);
-        }
+        if (moved) move_one(chosen, at(errors_, chosen) / std::max(at(diagonals_, chosen), curvature_floor), world);
     } else {
-        const auto [up, down] = choose_pair(world);
-        moved = up >= 0;
-        if (moved) move_pair(up, down, infinity, world);
+        const Pair pair = choose_pair(world);
+        moved = pair.rising >= 0;
+        if (moved) move_pair(pair, infinity, world);
     }
-    find_extremes();
     let_go(world);
     return moved;
 }
@@ -198,90 +242,95 @@ bool OnlineBinary::reprocess(const World& world) {
 // Members at 0 whose gradient keeps them there. An exact bias is known only when errors lie on both sides of it.
 void OnlineBinary::let_go(const World& world) {
     const bool exact = world.options.exact_bias;
-    if (exact && (top_ < 0 || bottom_ < 0)) return;
-    const double highest = exact ? members_[unsigned_index(top_)].error : 0.0;
-    const double lowest = exact ? members_[unsigned_index(bottom_)].error : 0.0;
-    const bool begun = std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.beta != 0.0; });
-    if (exact && !begun) return;
-    bool any = false;
-    for (Index k = size() - 1; k >= 0; --k) {
-        const Member& m = members_[unsigned_index(k)];
-        if (m.beta != 0.0 || !(sign_of(m) > 0.0 ? m.error <= lowest : m.error >= highest)) continue;
-        erase(k, world);
-        any = true;
+    if (exact && (extremes_.top < 0 || extremes_.bottom < 0)) return;
+    if (exact && n_members_ == static_cast<Index>(idle_.size())) return;  // no step was made yet
+    const double highest = exact ? extremes_.highest : 0.0, lowest = exact ? extremes_.lowest : 0.0;
+    bool extreme = false;  // nobody else's going changes the extremes
+    for (std::size_t i = idle_.size(); i-- > 0;) {
+        const Index place = idle_[i];
+        const double error = at(errors_, place);
+        if (sign(place) > 0.0 ? error > lowest : error < highest) continue;
+        extreme = extreme || place == extremes_.top || place == extremes_.bottom;
+        erase(place, world);
+        idle_[i] = idle_.back();
+        idle_.pop_back();
     }
-    if (any) find_extremes();
+    if (extreme) update(0.0, nullptr, nullptr);
 }
 
-void OnlineBinary::erase(Index index, const World& world) {
-    world.left.push_back(members_[unsigned_index(index)].slot);
-    members_[unsigned_index(index)] = members_.back();
-    members_.pop_back();
+// Of a member at 0; its place among the idle ones is the caller's business.
+void OnlineBinary::erase(Index place, const World& world) {
+    world.left.push_back(slot(place));
+    at(up_, place) = at(down_, place) = 0.0;
+    --n_members_;
+    n_positive_ -= sign(place) > 0.0;
+}
+
+// Who takes over what an example has, with the least loss in the dual for a unit of length.
+Index OnlineBinary::most_willing(Index own, const double* values) const {
+    const double beta = at(beta_, own);
+    const bool falls = beta > 0.0;
+    Index best = -1;
+    double highest = -infinity;
+    for_each_member([&](Index k) {
+        const double room = at(falls ? up_ : down_, k);
+        if (k == own || room <= 0.0) return;
+        const double length = std::min(room, std::abs(beta));
+        const double slope = (falls ? 1.0 : -1.0) * (at(errors_, k) - at(errors_, own));
+        const double curvature = at(diagonals_, own) + at(diagonals_, k) - 2.0 * values[slot(k)];
+        const double change = slope - 0.5 * length * curvature;
+        if (change <= highest) return;
+        highest = change;
+        best = k;
+    });
+    return best;
 }
 
 void OnlineBinary::expel(Index slot, const World& world) {
     const Index own = find(slot);
-    if (own < 0) return;
+    if (!is_member(own)) return;
     // Every turn makes the example's beta 0 or takes another to its bound, so that they come to an end; the others can
     // take up all of it, because with their beta at 0 on one side they would outweigh it.
-    while (world.options.exact_bias && members_[unsigned_index(own)].beta != 0.0) {
-        const Member s = members_[unsigned_index(own)];
-        const bool falls = s.beta > 0.0;
-        const double* values = row(slot, world);
-        Index best = -1;
-        double highest = -infinity;
-        for (Index k = 0; k < size(); ++k) {
-            const Member& m = members_[unsigned_index(k)];
-            const double room = falls ? m.high - m.beta : m.beta - m.low;
-            if (k == own || room <= 0.0) continue;
-            const double length = std::min(room, std::abs(s.beta));
-            const double slope = falls ? m.error - s.error : s.error - m.error;
-            const double curvature = world.kept.diagonal(slot) + world.kept.diagonal(m.slot) - 2.0 * values[m.slot];
-            const double change = slope - 0.5 * length * curvature;  // of the dual, for a unit of length
-            if (change <= highest) continue;
-            highest = change;
-            best = k;
-        }
+    while (world.options.exact_bias && at(beta_, own) != 0.0) {
+        const double beta = at(beta_, own);
+        const Index best = most_willing(own, row(own, world));
         if (best < 0) break;  // what is left is rounding
-        const double length = std::abs(s.beta);
-        falls ? move_pair(best, own, length, world) : move_pair(own, best, length, world);
+        const double length = std::abs(beta);
+        move_pair(beta > 0.0 ? Pair{best, own} : Pair{own, best}, length, world);
     }
-    move_one(own, -members_[unsigned_index(own)].beta, world);
+    move_one(own, -at(beta_, own), world);
     erase(own, world);
-    find_extremes();
+    std::erase(idle_, own);
+    update(0.0, nullptr, nullptr);
 }
 
-void OnlineBinary::restore(std::vector<Member> members, const World& world) {
-    members_ = std::move(members);
-    for (Index k = 0; k < size(); ++k) add_to(k, 0.0, world);
-    find_extremes();
+void OnlineBinary::restore(const std::vector<Member>& members, const World& world) {
+    cover(world.kept);
+    for (const Member& member : members) add_to(take_in(member, world), 0.0, world);
+    update(0.0, nullptr, nullptr);
 }
 
 double OnlineBinary::bias(bool exact) const {
     if (!exact) return 0.0;
-    const bool rising = top_ >= 0, falling = bottom_ >= 0;
+    const bool rising = extremes_.top >= 0, falling = extremes_.bottom >= 0;
     if (!rising && !falling) return 0.0;
     if (rising != falling) return rising ? 1.0 : -1.0;  // one class only
     // Errors of free examples are the bias at the optimum. Before it the extremes that LASVM takes the middle of are
     // the worst informed about it.
-    if (n_free_ > 0) return free_errors_ / static_cast<double>(n_free_);
-    return 0.5 * (members_[unsigned_index(top_)].error + members_[unsigned_index(bottom_)].error);
+    if (extremes_.n_free > 0) return extremes_.free_errors / static_cast<double>(extremes_.n_free);
+    return 0.5 * (extremes_.highest + extremes_.lowest);
 }
 
 double OnlineBinary::dual() const {
     double twice = 0.0;  // sum y beta - beta'K beta/2, with K beta = y - error
-    for (const Member& m : members_) twice += m.beta * (sign_of(m) + m.error);
+    for (Index k = 0; k < n_places(); ++k) twice += at(beta_, k) * (sign(k) + at(errors_, k));
     return 0.5 * twice;
 }
 
 double OnlineBinary::violation(bool exact) const {
-    double highest = exact ? -infinity : 0.0, lowest = exact ? infinity : 0.0;
-    for (const Member& m : members_) {
-        if (may_rise(m)) highest = std::max(highest, m.error);
-        if (may_fall(m)) lowest = std::min(lowest, m.error);
-    }
-    if (exact) return std::max(0.0, highest - lowest);
-    return std::max(highest, -lowest);
+    const double highest = extremes_.top >= 0 ? extremes_.highest : -infinity;
+    const double lowest = extremes_.bottom >= 0 ? extremes_.lowest : infinity;
+    return exact ? std::max(0.0, highest - lowest) : std::max({0.0, highest, -lowest});
 }
 
 }  // namespace multimargin

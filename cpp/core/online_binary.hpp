@@ -12,7 +12,9 @@ namespace multimargin {
 // Solves   max  sum_s y_s beta_s - 1/2 beta' K beta  with y_s beta_s in [0, C_s] and, with an exact bias,
 //          sum_s beta_s = 0, over the examples it has been given, approximately.
 // Given    examples one by one; `error` y - f(x) of a kept one is brought up to date by every step.
-// Keeps    its members: examples with beta != 0, and those at 0 that still violate optimality.
+// Keeps    its members: examples with beta != 0, and those at 0 that still violate optimality. Each has a place: the
+//          panels of its classes one after the other, in the order of the kept examples, so that the kernel values of
+//          64 places lie side by side as they do in a kernel row. At places without a member nothing may move.
 // See      BEWB05 section 3 (PROCESS, REPROCESS); GI08 for the choice of the second variable by its gain.
 class OnlineBinary {
   public:
@@ -36,11 +38,14 @@ class OnlineBinary {
         std::vector<Index>& left;  // slots of members that were let go
     };
 
-    Index size() const { return static_cast<Index>(members_.size()); }
-    const std::vector<Member>& members() const { return members_; }
+    Index size() const { return n_members_; }
+    // In the order of their places.
+    std::vector<Member> members() const;
     Index n_steps() const { return n_steps_; }
-    Index find(Index slot) const;
+    bool has(Index slot) const { return is_member(find(slot)); }
 
+    // sum_s beta_s k(x_s, x), given the kernel values of a point with all slots.
+    double score(std::span<const double> row) const;
     // Whether an example is worth keeping: it violates optimality, or there are too few to begin with.
     bool wants(double y, double error, const OnlineOptions& options) const;
     // PROCESS: takes in an example and moves it.
@@ -50,7 +55,7 @@ class OnlineBinary {
     // Takes the example out; with an exact bias what it had goes to others, so that the dual stays the highest.
     void expel(Index slot, const World& world);
     // The members as they were, when a state is restored.
-    void restore(std::vector<Member> members, const World& world);
+    void restore(const std::vector<Member>& members, const World& world);
 
     double bias(bool exact) const;
     double dual() const;
@@ -58,34 +63,55 @@ class OnlineBinary {
     double violation(bool exact) const;
 
   private:
-    static bool may_rise(const Member& m) { return m.beta < m.high; }
-    static bool may_fall(const Member& m) { return m.beta > m.low; }
-    Member make_member(Index slot, double y, double error, const World& world) const;
-    // Call after every change.
-    void find_extremes();
-    const double* row(Index slot, const World& world) const {
-        return pair_ ? world.kept.row(slot, positive_column_, negative_column_) : world.kept.row(slot);
-    }
-    // Where a member's best partner is, and how good.
-    struct Choice {
-        Index index = -1;
-        double merit = 0.0;
+    // Two members, one of which rises while the other falls, and their kernel rows where they are known; -1: none.
+    struct Pair {
+        Index rising = -1, falling = -1;
+        const double* rise = nullptr;
+        const double* fall = nullptr;
     };
-    Choice partner(Index first, bool rises, const World& world) const;
-    std::pair<Index, Index> choose_pair(const World& world) const;
+
+    double& at(AlignedVector<double>& values, Index place) { return values[unsigned_index(place)]; }
+    double at(const AlignedVector<double>& values, Index place) const { return values[unsigned_index(place)]; }
+    bool is_member(Index place) const { return place >= 0 && (at(up_, place) > 0.0 || at(down_, place) > 0.0); }
+    double sign(Index place) const { return signs_[unsigned_index(place / simd::panel_width)]; }
+    Index slot(Index place) const {
+        return starts_[unsigned_index(place / simd::panel_width)] + place % simd::panel_width;
+    }
+    Index n_places() const { return static_cast<Index>(errors_.size()); }
+    Index find(Index slot) const;
+    void cover(const KeptExamples& kept);
+    Index take_in(const Member& member, const World& world);
+    simd::Members view() { return {errors_.data(), up_.data(), down_.data(), starts_.data(), n_panels()}; }
+    Index n_panels() const { return static_cast<Index>(starts_.size()); }
+    template <class Visit>
+    void for_each_member(Visit visit) const;
+    // Errors after a step, and their extremes. Call without rows after a change of any other kind.
+    void update(double step, const double* rise, const double* fall);
+    const double* row(Index place, const World& world) const {
+        return pair_ ? world.kept.row(slot(place), negative_column_, positive_column_) : world.kept.row(slot(place));
+    }
+    simd::FirstMember first(Index place, bool rises, const World& world) const;
+    Pair pair_of(Index own, const World& world);
+    Index drawn_partner(Index first, bool rises, const World& world) const;
+    Pair choose_pair(const World& world);
     Index choose_one(const World& world) const;
-    void move_pair(Index up, Index down, double most, const World& world);
-    void move_one(Index index, double change, const World& world);
-    void add_to(Index index, double change, const World& world);
+    Index most_willing(Index own, const double* values) const;
+    void move_pair(Pair pair, double most, const World& world);
+    void move_one(Index place, double change, const World& world);
+    void add_to(Index place, double change, const World& world);
     void let_go(const World& world);
-    void erase(Index index, const World& world);
+    void erase(Index place, const World& world);
 
     Index positive_column_, negative_column_;
     bool pair_;
-    std::vector<Member> members_;
-    Index top_ = -1, bottom_ = -1;  // the largest error that may rise, the smallest that may fall
-    double free_errors_ = 0.0;      // their sum over the members between their bounds
-    Index n_free_ = 0;
+    // By place: y - f; how far beta may rise and fall, both 0 where no member is; beta; k(x, x).
+    AlignedVector<double> errors_, up_, down_, beta_, diagonals_;
+    std::vector<simd::Size> starts_;  // by panel, its first slot
+    std::vector<double> signs_;       // by panel, y
+    std::vector<Index> panel_at_;     // by panel of the kept examples, which it is here; -1: none
+    std::vector<Index> idle_;         // places of members at 0
+    Index n_members_ = 0, n_positive_ = 0;
+    simd::Extremes extremes_;  // the largest error that may rise, the smallest that may fall; the free ones
     Index n_steps_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // The examples that an online machine keeps, and the kernel values among them.
 #pragma once
 
-#include <list>
+#include <array>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -23,9 +23,50 @@ struct KeptState {
     Index n_slots() const { return static_cast<Index>(labels.size()); }
 };
 
+// The last examples of one class in the order in which they came. What a kernel row lacks are these, and they lie side
+// by side here, whereas their slots are spread over all panels of the class.
+class Arrivals {
+  public:
+    // How many ever came, and the first that is still here.
+    Index count() const { return first_ + static_cast<Index>(slots_.size()); }
+    Index first() const { return first_; }
+    // The panel with an arrival, and the slot that it went to.
+    const double* panel(Index arrival) const {
+        return panels_[unsigned_index((arrival - first_) / simd::panel_width)].data();
+    }
+    Index slot(Index arrival) const { return slots_[unsigned_index(arrival - first_)]; }
+    // Keeps no more than so many panels.
+    void add(Index slot, const double* x, Index n_features, Index most_panels);
+
+  private:
+    Index first_ = 0;  // a multiple of 64
+    std::vector<AlignedVector<double>> panels_;
+    std::vector<Index> slots_;
+};
+
+// Memory for kernel rows of one length, in large pieces: rows come and go by the thousand, their pages stay.
+class RowPool {
+  public:
+    explicit RowPool(Index length = 0) : length_(length) {}
+    RowPool(RowPool&&) = default;
+    RowPool& operator=(RowPool&&) = default;
+    Index length() const { return length_; }
+    std::size_t row_bytes() const { return unsigned_index(length_) * sizeof(double); }
+    // Finite numbers: zeros, or what a row had that was given back.
+    double* take();
+    void give(double* row) { free_.push_back(row); }
+
+  private:
+    Index length_;  // a multiple of 64
+    std::vector<RawMemory> pieces_;
+    std::vector<double*> free_;  // given back
+    double* fresh_ = nullptr;    // never used, at the end of the last piece
+    std::size_t n_fresh_ = 0;
+};
+
 // Rows are copied into slots, 64 of one class after the other, and the lowest free slot is used again, so that memory
 // follows the number of examples kept. Kernel rows run over all slots in float64, are computed where they are asked for
-// and kept while a budget lasts; a panel in which a slot got another example is computed again when it is needed.
+// and kept while a budget lasts; what a kept row lacks of a class is computed from the class's last arrivals.
 class KeptExamples {
   public:
     KeptExamples(const Kernel& kernel, Index n_features, std::size_t cache_bytes);
@@ -38,6 +79,8 @@ class KeptExamples {
 
     bool is_used(Index slot) const { return label(slot) >= 0; }
     Index label(Index slot) const { return labels_[unsigned_index(slot)]; }
+    // The class that a slot holds or waits for; all of a panel have the same.
+    Index panel_label(Index slot) const { return label(slot) < 0 ? -1 - label(slot) : label(slot); }
     Index id(Index slot) const { return ids_[unsigned_index(slot)]; }
     double cap(Index slot) const { return caps_[unsigned_index(slot)]; }
     double diagonal(Index slot) const { return diagonals_[unsigned_index(slot)]; }
@@ -60,38 +103,43 @@ class KeptExamples {
 
   private:
     struct CachedRow {
-        AlignedVector<double> values;  // empty: not kept
-        std::vector<Index> version;    // by panel, that of which the values are; 0: none
-        std::list<Index>::iterator age;
+        double* values = nullptr;  // not kept
+        std::vector<Index> known;  // by class, how many arrivals the values have, and 1; 0: none at all
+        bool asked_for = false;    // since the search for a row to drop came by
     };
 
     void add_panel(Index label);
     void place(Index slot, const double* x);
     void lengthen_rows();
+    void make_room();
     CachedRow& cached(Index slot);
     void drop(Index slot);
-    bool complete(CachedRow& row, Index slot, const std::vector<Index>& panels);
-    void gather(Index slot, double* x) const;
-    void evaluate(const double* x, Index panel, double* out) const;
+    bool complete(CachedRow& row, Index slot, Index label);
+    void add_arrivals(CachedRow& row, Index slot, Index label);
+    Index state_of(Index label) const { return 1 + arrivals_[unsigned_index(label)].count(); }
+    Index n_labels() const { return static_cast<Index>(arrivals_.size()); }
+    const double* example(Index slot) const { return examples_.data() + slot * n_features_; }
+    void evaluate(const double* x, const double* panel, double* out) const;
+    const double* panel_data(Index panel) const { return panels_[unsigned_index(panel)].data(); }
 
     Kernel kernel_;
     simd::Evaluation evaluation_;
     Index n_features_;
     std::size_t cache_bytes_;
     Index n_kept_ = 0;
-    Index row_length_ = 0;                       // whole panels, with room for more
     std::vector<AlignedVector<double>> panels_;  // 64 slots each, feature by feature
     std::vector<std::vector<Index>> panels_of_;  // by class
-    std::vector<Index> version_;                 // by panel, 1 and the examples that came into it
-    std::vector<Index> labels_, ids_, all_panels_;
+    std::vector<Arrivals> arrivals_;             // by class
+    std::vector<Index> labels_, ids_;
     std::vector<double> caps_, diagonals_;
     std::vector<std::set<Index>> free_;  // by class
     std::unordered_map<Index, Index> slot_of_;
-    AlignedVector<double> point_;
-    std::vector<double> features_;
+    RowPool pool_;                  // of rows with whole panels, and room for more
+    double* point_ = nullptr;       // the row of the last point
+    std::vector<double> examples_;  // by slot, once more, so that a row's own features lie together
     std::vector<CachedRow> rows_;
-    std::list<Index> ages_;                     // slots whose rows are kept, the last used first
-    std::vector<AlignedVector<double>> spare_;  // memory of rows that were dropped
+    Index n_rows_ = 0, hand_ = 0;        // rows that are kept; where the search for one to drop goes on
+    std::array<Index, 2> last_{-1, -1};  // slots whose rows were asked for last
     CacheCounters counters_;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scalar_streams.hpp"
 #include "table.hpp"
 
 namespace multimargin::simd {
@@ -370,7 +371,11 @@ const Table& scalar_table() {
                              sparse_tile<float>,
                              sparse_tile<double>,
                              sparse_norm<float>,
-                             sparse_norm<double>};
+                             sparse_norm<double>,
+                             scalar_move_members,
+                             scalar_best_partner,
+                             scalar_best_partners,
+                             scalar_members_score};
     return table;
 }
 

@@ -187,6 +187,39 @@ struct PairUpdate {
     Size n;
 };
 
+// The members of an online binary machine, in panels of 64 places; kernel rows have the values of panel p from
+// starts[p] on. A member may rise where up > 0 and fall where down > 0; at other places nothing moves.
+struct Members {
+    double* errors;
+    const double* up;
+    const double* down;
+    const Size* starts;
+    Size n_panels;
+};
+
+// The largest error that may rise and the smallest that may fall, with the first place that has it (-1: none); of those
+// that may do both the sum and the number.
+struct Extremes {
+    double highest = 0.0, lowest = 0.0;
+    Size top = -1, bottom = -1;
+    double free_errors = 0.0;
+    Size n_free = 0;
+};
+
+// A member that moves against another one: how far it may, and its kernel values.
+struct FirstMember {
+    double error;
+    double room;
+    double diagonal;
+    double tol;  // slopes up to it do not count
+    bool rises;  // else it falls
+    const double* row;
+};
+struct Partner {
+    double merit;
+    Size place;  // -1: nobody
+};
+
 struct Table {
     const char* name;
     void (*tile_f32)(const Tile<float>&, const Evaluation&);
@@ -242,6 +275,15 @@ struct Table {
     // |x|^2 or |x|_1, summed as sparse_tile sums; 0 for the dot product
     float (*sparse_norm_f32)(Form, const float* values, Size n);
     double (*sparse_norm_f64)(Form, const double* values, Size n);
+    // errors -= step (rise - fall), then their extremes; fall may be null, and both, when nothing moves
+    Extremes (*move_members)(const Members&, double step, const double* rise, const double* fall);
+    // Twice the gain of a step on both; the first place that has the largest. diagonals: k(x, x) by place.
+    Partner (*best_partner)(const Members&, const double* diagonals, const FirstMember& first);
+    // The same for one that rises and one that falls.
+    void (*best_partners)(const Members&, const double* diagonals, const FirstMember& rising,
+                          const FirstMember& falling, Partner* partners);
+    // sum over all places of beta times the row's value
+    double (*members_score)(const Size* starts, Size n_panels, const double* beta, const double* row);
 };
 
 const Table& scalar_table();

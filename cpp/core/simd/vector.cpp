@@ -303,6 +303,7 @@ double pair_gain(const GainBlock& b, const T* row) {
 #include "pairs.inc"
 #include "scan.inc"
 #include "sparse.inc"
+#include "streams.inc"
 
 }  // namespace
 
@@ -348,7 +349,11 @@ const Table& MM_CONCAT(MULTIMARGIN_SIMD_TARGET, _table)() {
                              sparse_tile<float>,
                              sparse_tile<double>,
                              sparse_norm<float>,
-                             sparse_norm<double>};
+                             sparse_norm<double>,
+                             move_members,
+                             best_partner,
+                             best_partners,
+                             members_score};
     return table;
 }
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from multimargin.estimators import DATA, old_state_unless_done
@@ -18,6 +17,7 @@ from multimargin.online.active import choose_rows
 from multimargin.online.attributes import StreamAttributes
 from multimargin.online.finishing import finish
 from multimargin.online.settings import (
+    check_labels,
     check_parameters,
     check_unchanged,
     check_weights,
@@ -163,7 +163,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
             params = self.get_params(deep=False)
             check_parameters(params)
             rows, labels = validate_data(self, X, y, **DATA)
-            check_classification_targets(labels)
+            check_labels(labels)
             classes = np.unique(labels)
             if len(classes) < 2:
                 raise ValueError(
@@ -207,7 +207,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
         stream: Stream | None = self.__dict__.get("_stream")
         with old_state_unless_done(self):
             rows, labels = validate_data(self, X, y, reset=stream is None, **DATA)
-            check_classification_targets(labels)
+            check_labels(labels)
             weight = check_weights(sample_weight, len(labels))
             if stream is None:
                 stream = Stream.begin(params, rows, weight)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.multiclass import check_classification_targets
 
 from multimargin import _validation as check
 from multimargin.fitting import Recipe
@@ -39,6 +40,12 @@ def check_parameters(params: dict[str, Any]) -> None:
             f"kernel={params['kernel']!r} is not allowed for a stream, whose kernel values nobody can compute ahead; "
             f"choose one of {listed}, or use SVC."
         )
+
+
+def check_labels(labels: np.ndarray) -> None:
+    """Refuse what are no classes; whole numbers always are, and scikit-learn takes as long to see it as all else."""
+    if labels.dtype.kind not in "biu":
+        check_classification_targets(labels)
 
 
 def make_recipe(params: dict[str, Any], X: DataMatrix, weight: FloatArray) -> Recipe:
