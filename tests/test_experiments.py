@@ -138,6 +138,7 @@ def test_entries() -> None:
 def test_splits() -> None:
     assert [len(y) for _, y, _, _ in data.splits("iris", 2, quick=True)] == [105, 105]
     assert [len(y) for _, y, _, _ in data.splits("digits", 2, quick=True)] == [400]
+    assert [len(y) for _, y, _, _ in data.splits("digits", 2, quick=True, own_test=False)] == [280, 280]
     one, two = (X for X, _, _, _ in data.splits("iris", 2, quick=True))
     assert not np.array_equal(one, two)
     assert data.frequent(np.array([1, 2, 2, 3, 3, 3]), 2).tolist() == [1, 2, 3, 4, 5]
