@@ -112,7 +112,18 @@ def test_answers_count() -> None:
         cells[name, "llw"]["accuracy"] = [99.0]
         cells[name, "ww"]["support_vectors"] = [0.5]
         cells[name, "ovo"]["training_seconds"] = [2.0]
+        cells[name, "dag"]["training_seconds"] = [2.0 if name == NAMES[0] else 1.0]
     text = "\n".join(landscape.answers(list(NAMES), cells, Settings(NAMES)))
     assert "llw has the highest accuracy on 5 of 12 sets" in text
     assert "fewer than ovo on 5 " in text
-    assert "ovo trains fastest on 7 of 12 sets" in text
+    assert "are fastest on 11 of 12 sets" in text
+
+
+def test_machines_are_summed_up_beside_ovo() -> None:
+    cells = ordered()
+    for name in NAMES:
+        cells[name, "ww"]["support_vectors"] = [0.25, 0.75]
+    lines = landscape.summary(list(NAMES), cells, Settings(NAMES))
+    at = landscape.NAMES.index("ww")
+    assert f"| ww | {at + 1}.00 | -{at}.00 | 0.5 | 1 | 1 | 1 |" in lines
+    assert lines[4].startswith("| ovo | 1.00 | +0.00 | 1 |")  # the best rank first
