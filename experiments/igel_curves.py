@@ -208,7 +208,7 @@ def report(cells: Cells, settings: Settings) -> Report:
             continue
         for at, examples in enumerate(cell["examples"]):
             place = {"data": name, "selection": selection, "order": seed, "examples": examples}
-            records.append(place | {quantity: cell[quantity][at] for quantity in ("primal", "dual")})
+            records.append(place | {quantity: f"{cell[quantity][at]:.7g}" for quantity in ("primal", "dual")})
     return Report(lines, records, figure=draw(cells, names) if names else None, holds=not wrong)
 
 

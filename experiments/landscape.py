@@ -47,6 +47,7 @@ MORE = (
     *("page-blocks", "abalone", "letter", "shuttle", "heart", "australian", "diabetes", "german", "banana"),
     *("adult_small", "adult", "web", "ijcnn1", "car_onehot", "soybean_onehot"),
 )
+PAPERS = {"DGI11": ("ww", "llw", "cs", "ova"), "HL02": ("ovo", "dag", "ova", "ww", "cs")}
 SUPPORT_TICKS, TIME_TICKS = (0.2, 0.5, 1, 2, 5), (0.1, 1, 10, 100, 1000)
 QUANTITIES = (
     ("accuracy", "points", "Test accuracy in percent, means over the splits"),
@@ -162,8 +163,8 @@ def unlimited(names: list[str], cells: Cells) -> list[str]:
     return [name for name in names if not any(cell["ended"] for key, cell in cells.items() if key[0] == name)]
 
 
-def compare(names: list[str], cells: Cells, settings: Settings) -> RankComparison:
-    accuracy, machines = mean_of(cells, "accuracy"), names_of(settings)
+def compare(names: list[str], cells: Cells, machines: tuple[str, ...]) -> RankComparison:
+    accuracy = mean_of(cells, "accuracy")
     # Means of the same rates in another order of adding must tie.
     table = [[round(accuracy[name, machine], 9) for machine in machines] for name in names]
     return compare_ranks(table, machines)
@@ -190,7 +191,7 @@ def answers(names: list[str], cells: Cells, settings: Settings) -> list[str]:
 def summary(names: list[str], cells: Cells, settings: Settings) -> list[str]:
     """Return a table of the machines, the best rank first: medians over these sets, beside ovo."""
     means = {quantity: mean_of(cells, quantity) for quantity, _, _ in QUANTITIES}
-    comparison = compare(names, cells, settings)
+    comparison = compare(names, cells, names_of(settings))
     rows = []
     for at in np.argsort(comparison.ranks, kind="stable").tolist():
         machine = comparison.names[at]
@@ -207,7 +208,7 @@ def summary(names: list[str], cells: Cells, settings: Settings) -> list[str]:
 def rank_lines(cells: Cells, settings: Settings) -> list[str]:
     """Return ranks, tests and answers, and what binary sets and the limit have to do with them."""
     names = ranked_sets(cells, settings)
-    comparison = compare(names, cells, settings)
+    comparison = compare(names, cells, names_of(settings))
     found = [f"{better} before {worse}" for better, worse in comparison.differences()]
     lines = [
         "## Ranks by accuracy",
@@ -220,8 +221,12 @@ def rank_lines(cells: Cells, settings: Settings) -> list[str]:
     lines += [f"Different at 5 percent by {comparison.strongest}: {', '.join(found) or 'no pair'}.", ""]
     done = unlimited(names, cells)
     if 2 <= len(done) < len(names):
-        ranks = compare(done, cells, settings).to_markdown()
+        ranks = compare(done, cells, names_of(settings)).to_markdown()
         lines += [f"The same on the sets where the limit ended nothing ({', '.join(done)}):", "", *ranks[:3], ""]
+    for paper, machines in PAPERS.items():
+        if set(machines) <= set(names_of(settings)):
+            ranks = compare(names, cells, machines).to_markdown()
+            lines += [f"The machines of {paper} among themselves:", "", *ranks[:3], ""]
     return [*lines, *summary(names, cells, settings), *answers(names, cells, settings)]
 
 
@@ -234,7 +239,7 @@ def draw(cells: Cells, settings: Settings) -> Any:
     figure = Figure(figsize=(9.0, 6.6), layout="constrained")
     parts: Any = figure.subfigures(2, 1, height_ratios=(1.0, 1.15))
     top, bottom = parts
-    RankDisplay(compare(names, cells, settings)).plot(top.subplots())
+    RankDisplay(compare(names, cells, machines)).plot(top.subplots())
     panels = (
         ("accuracy", "accuracy minus ovo's, points", np.subtract, "linear"),
         ("support_vectors", "support vectors / ovo's", np.divide, "log"),

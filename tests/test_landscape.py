@@ -102,8 +102,16 @@ def test_sets_that_a_limit_touched_are_ranked_twice() -> None:
     (again,) = [line for line in lines if "where the limit ended nothing" in line]
     assert "set0" not in again
     assert "set11" in again
-    assert sum(line.startswith("Average ranks over 11 data sets") for line in lines) == 1
-    assert sum(line.startswith("Average ranks over 12 data sets") for line in lines) == 1
+    assert lines[lines.index(again) + 2].startswith("Average ranks over 11 data sets")
+
+
+def test_the_papers_machines_are_ranked_among_themselves() -> None:
+    lines = landscape.report(ordered(), Settings(NAMES)).lines
+    at = lines.index("The machines of DGI11 among themselves:")
+    expected = sorted(landscape.PAPERS["DGI11"], key=landscape.NAMES.index)
+    ranks = ", ".join(f"{machine} {rank}.00" for rank, machine in enumerate(expected, start=1))
+    assert lines[at + 2] == f"Average ranks over 12 data sets (1 is the best): {ranks}."
+    assert "The machines of HL02 among themselves:" in lines
 
 
 def test_answers_count() -> None:
