@@ -48,6 +48,7 @@ MORE = (
     *("adult_small", "adult", "web", "ijcnn1", "car_onehot", "soybean_onehot"),
 )
 PAPERS = {"DGI11": ("ww", "llw", "cs", "ova"), "HL02": ("ovo", "dag", "ova", "ww", "cs")}
+FURTHEST = -12.0  # points behind ovo: what is further would flatten all else, and is drawn there
 SUPPORT_TICKS, TIME_TICKS = (0.2, 0.5, 1, 2, 5), (0.1, 1, 10, 100, 1000)
 QUANTITIES = (
     ("accuracy", "points", "Test accuracy in percent, means over the splits"),
@@ -248,7 +249,7 @@ def draw(cells: Cells, settings: Settings) -> Any:
     for ax, (quantity, title, beside, scale) in zip(bottom.subplots(1, 3, sharey=True), panels, strict=True):
         means = mean_of(cells, quantity)
         for at, machine in enumerate(machines):
-            values = [beside(means[name, machine], means[name, "ovo"]) for name in names]
+            values = [max(beside(means[name, machine], means[name, "ovo"]), FURTHEST) for name in names]
             ax.plot(values, np.full(len(values), at), "o", color="C0", alpha=0.45, markersize=4)
             ax.plot(np.median(values), at, "|", color="black", markersize=14)
         ax.set(xscale=scale, xlabel=title, yticks=range(len(machines)), yticklabels=machines)
