@@ -152,6 +152,11 @@ class CellStore:
             file.write(("" if whole else "\n") + json.dumps(entry) + "\n")
 
 
+def was_ended(search: Any, limit: float) -> bool:
+    """Return whether the limit ended a search (SVCCV); nested grids may miss a stage that no cell is marked for."""
+    return bool(search.stopped_.any()) or search.search_seconds_ >= limit
+
+
 def today() -> str:
     return datetime.now(UTC).date().isoformat()
 

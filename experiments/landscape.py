@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from experiments.data import Part, frequent, load, splits
-from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, command
+from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, command, was_ended
 from experiments.tables import Entry, markdown, pivot
 from multimargin import MACHINES, SVC, SVCCV
 from multimargin.bounds import count_support
@@ -113,7 +113,7 @@ def evaluate(name: str, machine: str, settings: Settings) -> Cell:
     parts = parts_of(name, settings)
     cell: Cell = {"n_classes": len(np.unique(parts[0][1])), "n_splits": len(parts)}
     search = search_for(machine, parts[0], settings)
-    if search.stopped_.any() or not hasattr(search, "best_params_"):
+    if was_ended(search, settings.limit) or not hasattr(search, "best_params_"):
         return cell | {"ended": "search"}
     made = [measure(SVC(multi_class=machine, max_time=settings.limit, **search.best_params_), part) for part in parts]
     n_ended = sum(found["ended"] for found in made)

@@ -48,10 +48,14 @@ def test_sets_whose_test_part_is_another_problem_are_split(monkeypatch: pytest.M
 
 
 def test_half_a_search_has_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    half = SimpleNamespace(stopped_=np.array([False, True]), best_params_={"C": 1.0, "gamma": 1.0})
-    monkeypatch.setattr(landscape, "search_for", lambda *_: half)
-    cell = landscape.evaluate("iris", "ww", Settings(("iris",), quick=True, splits=2))
-    assert cell == {"n_classes": 3, "n_splits": 2, "ended": "search"}
+    settings, found = Settings(("iris",), quick=True, splits=2, limit=60.0), {"C": 1.0, "gamma": 1.0}
+    for marked, seconds in ((True, 59.0), (False, 60.01)):  # nested grids may miss a stage that no cell is marked for
+        half = SimpleNamespace(stopped_=np.array([False, marked]), best_params_=found, search_seconds_=seconds)
+        monkeypatch.setattr(landscape, "search_for", lambda *_, half=half: half)
+        assert landscape.evaluate("iris", "ww", settings) == {"n_classes": 3, "n_splits": 2, "ended": "search"}
+    whole = SimpleNamespace(stopped_=np.zeros(2, dtype=bool), best_params_=found, search_seconds_=59.0)
+    monkeypatch.setattr(landscape, "search_for", lambda *_: whole)
+    assert landscape.evaluate("iris", "ww", settings)["ended"] == ""
 
 
 def test_what_the_limit_ends() -> None:
