@@ -55,13 +55,14 @@ def standardized(part: Part) -> Part:
     return scaler.transform(X), y, scaler.transform(X_test), y_test
 
 
-def splits(name: str, n_splits: int, *, quick: bool = False) -> Iterator[Part]:
+def splits(name: str, n_splits: int, *, quick: bool = False, own_test: bool = True) -> Iterator[Part]:
     """Yield training and test rows as DGI11 has them: 70 percent drawn at random, or the set's own parts once.
 
     The accuracies of its Table 2 are multiples of one over 30 percent of the rows, and its iris has 105 training rows.
+    Without ``own_test`` the set's own test part is left alone.
     """
     data = load(name, quick=quick)
-    if data.X_test is not None and data.y_test is not None:
+    if own_test and data.X_test is not None and data.y_test is not None:
         yield data.X, data.y, data.X_test, data.y_test
         return
     first = FIRST_ROWS.get(name, len(data.y))

@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from experiments.data import RANGE, VARIANCE, frequent
 from experiments.dgi11_table2 import parts
-from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, command
+from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, command, was_ended
 from experiments.tables import Entry, pivot
 from multimargin import SVCCV
 from multimargin.datasets import DGI11_PARAMETERS
@@ -39,7 +39,7 @@ def evaluate(name: str, machine: str, settings: Settings) -> Cell:
         "max_time": settings.limit,
     }
     search = SVCCV(Cs=grid[0], gammas=grid[1], search="nested", **shared).fit(X, y)
-    cell: Cell = {"seconds": search.search_seconds_, "done": not search.stopped_.any()}
+    cell: Cell = {"seconds": search.search_seconds_, "done": not was_ended(search, settings.limit)}
     if hasattr(search, "best_params_"):
         cell |= {name: float(np.log2(value)) for name, value in search.best_params_.items()}
         cell["accuracy"] = 100 * float(search.best_score_)

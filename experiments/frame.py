@@ -152,12 +152,17 @@ class CellStore:
             file.write(("" if whole else "\n") + json.dumps(entry) + "\n")
 
 
+def was_ended(search: Any, limit: float) -> bool:
+    """Return whether the limit ended a search (SVCCV); nested grids may miss a stage that no cell is marked for."""
+    return bool(search.stopped_.any()) or search.search_seconds_ >= limit
+
+
 def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
 def stamp() -> str:
-    """When, with what and where: one line for the head of a report."""
+    """When, with what and where: one line for the end of a report."""
     facts = surroundings()
     packages = ", ".join(f"{name} {facts[name]}" for name in ("multimargin", "numpy", "scipy", "scikit-learn"))
     machine = f"{processor()}, {facts['threads']} threads, {facts['instruction_set']}"
@@ -196,7 +201,7 @@ def run(experiment: Experiment, settings: Settings, out: Path | None = None) -> 
     report = experiment.report({task.key: store.found[task.key] for task in tasks}, settings)
     lines = [f"# {experiment.title}", "", *(["Quick run: not the paper's data.", ""] if settings.quick else [])]
     lines += [f"Variant: {settings.variant}.", ""] if settings.variant else []
-    lines += [*report.lines, "", stamp()]
+    lines += [*report.lines, "", f"At most {settings.limit:g} s a cell. {stamp()}"]
     print("\n".join(lines))
     if out is not None:
         write(experiment.output_name(settings), out, lines, report)

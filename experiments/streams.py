@@ -13,7 +13,13 @@ SQUARES = 4  # of the chessboard, along each side
 MADE = "chessboard"
 # (C, gamma) of ovo by five-fold cross-validation on the training rows (python -m experiments.igel_online --validate);
 # the other sets have those of the papers' protocol.
-VALIDATED = {MADE: (1024.0, 1.0), "banana": (16.0, 4.0)}
+VALIDATED = {
+    MADE: (1024.0, 1.0),
+    "banana": (16.0, 4.0),
+    "diabetes": (16.0, 0.0625),
+    "german": (16.0, 0.00390625),
+    "adult_small": (4.0, 0.015625),
+}
 
 
 @dataclass(frozen=True, eq=False)

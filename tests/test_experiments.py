@@ -30,10 +30,10 @@ NAMES = [
     *("dgi11_table1", "dgi11_table2", "dgi11_table3"),
     *("hl02_table1", "hl02_table2", "hl02_table3", "hl02_table4", "hl02_table5", "hl02_selection", "hl02_stopping"),
     *("kcsl04_table31", "kcsl04_table32", "kcsl04_table51", "kcsl04_table52", "kcsl04_table61", "kcsl04_table62"),
-    *("kcsl04_table_d1", "kcsl04_figures", "wwdoc_gap", "landscape"),
+    *("kcsl04_table_d1", "kcsl04_figures", "wwdoc_gap", "igel_curves", "landscape"),
 ]
 
-WITH_FIGURE = ("kcsl04_figures", "wwdoc_gap", "landscape")
+WITH_FIGURE = ("kcsl04_figures", "wwdoc_gap", "igel_curves", "landscape")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -46,6 +46,7 @@ def test_quick_run(name: str, tmp_path: Path) -> None:
     assert module.EXPERIMENT.name == name
     text = (tmp_path / f"{name}.md").read_text()
     assert text.startswith(f"# {module.EXPERIMENT.title}\n")
+    assert text.splitlines()[-1].startswith("At most 300 s a cell. 20")
     assert "multimargin 0." in text.splitlines()[-1]
     assert "| nan" not in text
     with (tmp_path / f"{name}.csv").open() as file:
@@ -137,6 +138,7 @@ def test_entries() -> None:
 def test_splits() -> None:
     assert [len(y) for _, y, _, _ in data.splits("iris", 2, quick=True)] == [105, 105]
     assert [len(y) for _, y, _, _ in data.splits("digits", 2, quick=True)] == [400]
+    assert [len(y) for _, y, _, _ in data.splits("digits", 2, quick=True, own_test=False)] == [280, 280]
     one, two = (X for X, _, _, _ in data.splits("iris", 2, quick=True))
     assert not np.array_equal(one, two)
     assert data.frequent(np.array([1, 2, 2, 3, 3, 3]), 2).tolist() == [1, 2, 3, 4, 5]

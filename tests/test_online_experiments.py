@@ -11,8 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import online
-from experiments import igel_online, streams
+from experiments import igel_curves, igel_online, streams
+from experiments.frame import Cells, Settings
 from helpers import draw_data
+from multimargin import SVC
 
 
 def small_stream(name: str, machine: str, n_rows: int | None = None) -> streams.StreamData:
@@ -58,6 +60,40 @@ def test_experiment_says_what_does_not_hold() -> None:
         found = igel_online.failures([*good[:2], replace(good[2], **change)])
         assert len(found) == 1
         assert text in found[0]
+
+
+def test_curves_have_the_primal_of_the_certificate() -> None:
+    data = small_stream("banana", "ovo")
+    clf = SVC(C=data.C, gamma=data.gamma, tol=1e-6).fit(data.X, data.y)
+    assert igel_curves.primal(clf, data) == pytest.approx(clf.certificate_.primal, rel=1e-9)
+
+
+def test_curves_see_the_same_rows_in_other_orders() -> None:
+    settings = Settings((streams.MADE,), quick=True)
+    one, two = (igel_curves.stream_of(streams.MADE, settings, seed) for seed in (0, 1))
+    assert not np.array_equal(one.X, two.X)
+    assert np.array_equal(np.sort(one.X, axis=0), np.sort(two.X, axis=0))
+
+
+def test_curves_on_the_wrong_side_are_an_error() -> None:
+    settings = Settings((streams.MADE,), quick=True, splits=1)
+    cells: Cells = {task.key: task.run() for task in igel_curves.plan(settings)}
+    report = igel_curves.report(cells, settings)
+    assert report.holds
+    assert any("second-order | " in line and "0.9202, 1.579" in line for line in report.lines)
+    best = cells[streams.MADE, "batch", "0"]
+    for quantity, value in (("dual", 1.001 * best["primal"]), ("primal", 0.999 * best["dual"])):
+        key = (streams.MADE, "random", "0")
+        curve = [*cells[key][quantity][:-1], value]
+        report = igel_curves.report(cells | {key: cells[key] | {quantity: curve}}, settings)
+        assert not report.holds
+        assert any("fails for chessboard random 0" in line for line in report.lines)
+
+
+def test_curves_that_the_limit_ends_are_told() -> None:
+    result = CliRunner().invoke(igel_curves.main, ["--quick", "--splits", "1", "--limit", "1e-9"])
+    assert "Ended by the limit of 1e-09 s: chessboard batch 0, chessboard first-order 0" in result.output, result.output
+    assert "| chessboard |" not in result.output  # shares of an optimum that is not known
 
 
 def test_benchmark_runs_and_judges(monkeypatch: pytest.MonkeyPatch) -> None:

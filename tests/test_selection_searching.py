@@ -117,6 +117,24 @@ def test_time_limit(search: str, noisy: Any, tmp_path: Path) -> None:
     found = SVCCV(**GRID, search=search, resume=tmp_path, max_time=1e-9)
     with pytest.warns(ConvergenceWarning, match=r"The search ended early \(max_time\)"):
         found.fit(*noisy)
+    assert found.stop_reason_ == "max_time"
+    assert found.stopped_.any()
+
+
+@pytest.mark.parametrize("search", ["nested", "two-line", "halving", "racing"])
+def test_cells_that_an_end_left_out_are_marked(search: str, noisy: Any) -> None:
+    whole = SVCCV(**GRID, search=search).fit(*noisy)
+    assert whole.stop_reason_ == "finished"
+    looks: list[int] = []
+    ended = SVCCV(**GRID, search=search, on_progress=lambda _: looks.append(1) is None and len(looks) >= 2)
+    with pytest.warns(ConvergenceWarning, match=r"The search ended early \(callback\)"):
+        ended.fit(*noisy)
+    assert ended.stop_reason_ == "callback"
+    unfinished = ~np.isfinite(ended.scores_["score"]).all(axis=-1)
+    tried = np.isin(ended.gammas_, GRID["gammas"])[:, None] & np.isin(ended.Cs_, GRID["Cs"])[None, :]
+    assert ended.stopped_.any()
+    if search != "two-line":  # whose cells lie between those of the grid
+        assert (ended.stopped_ | ~unfinished)[tried].all()
 
 
 def test_one_split_of_seventy_to_thirty(noisy: Any) -> None:

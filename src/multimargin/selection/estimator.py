@@ -96,6 +96,8 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Ascending.
     scores_ : dict of metric to ndarray of shape (n_gammas, n_Cs, n_folds)
         nan where a cell was stopped.
+    stop_reason_ : {"finished", "max_time", "callback", "interrupted"}
+        Why the search came to its end.
     stopped_ : ndarray of bool of shape (n_gammas, n_Cs)
     best_params_, best_score_, best_index_, n_splits_, scorer_, multimetric_
         As in GridSearchCV.
@@ -205,6 +207,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             results, error, reason = self._search(problem, Cs, gammas)
             attributes = self._attributes(problem, results, multimetric=multimetric)
             attributes["search_seconds_"] = time.perf_counter() - began
+            attributes["stop_reason_"] = reason or "finished"
             if error is None or self.on_interrupt == "keep":
                 attributes |= self._refit(problem, labels, attributes.get("best_params_"), results)
         for name in ("best_params_", "best_score_", "best_index_", "best_estimator_", "refit_time_"):

@@ -142,16 +142,19 @@ class _Run:
         return 1.0 if self.problem.scorers[self.metric] is None else np.inf
 
     def fill(self, cells: Iterable[Cell], folds: Iterable[int]) -> None:
-        """Train what these cells lack on these folds."""
+        """Train what these cells lack on these folds; those that an end leaves without are marked as stopped."""
+        cells, folds = list(cells), list(folds)
         units = self.cells.missing(cells, folds)
         if not units:
             return
         try:
             for outcome in self.evaluate(self.problem, units):
                 self.cells.add(outcome)
-        except KeyboardInterrupt as interrupt:
-            for outcome in getattr(interrupt, "units", ()):  # finished, but not told of before
+        except BaseException as end:
+            for outcome in getattr(end, "units", ()):  # finished, but not told of before
                 self.cells.add(outcome)
+            left = self.cells.missing(cells, folds)
+            self.cells.stopped |= {(C, unit.gamma) for unit in left for C in unit.Cs.tolist()}
             raise
 
     def fill_all(self, cells: Iterable[Cell]) -> None:
