@@ -169,6 +169,14 @@ class Cells:
                 units.append(Unit(gamma, fold, np.array(Cs)))
         return units
 
+    def give_up_incomplete(self) -> None:
+        """Mark the cells that lack a fold: the search has been ended."""
+        tried: dict[Cell, set[int]] = {}
+        for each in self.outcomes:
+            for C in each.Cs.tolist():
+                tried.setdefault((C, float(each.gamma)), set()).add(each.fold)
+        self.stopped |= {cell for cell, folds in tried.items() if len(folds) < self.n_folds}
+
     def table(self) -> SearchTable:
         """Return what there is."""
         Cs = np.unique(np.concatenate([[C for C, _ in self.stopped], *(each.Cs for each in self.outcomes)]))

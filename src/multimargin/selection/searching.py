@@ -69,6 +69,8 @@ def run(search: Any, problem: SelectionProblem, Cs: FloatArray, gammas: FloatArr
         units: Any = cells.outcomes
         grid = SelectionResults.of_grid(Cs, gammas, len(problem.folds), problem.scorers, units)
         return grid, error, watch.reason
+    if watch.reason:
+        cells.give_up_incomplete()
     return SelectionResults.of_table(cells.table()), error, watch.reason
 
 
