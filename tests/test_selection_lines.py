@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,8 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from multimargin import SVC, LinearSVC
-from multimargin.selection import lines
+from multimargin.selection import lines, strategies
+from multimargin.selection.cells import Outcome, Unit
 from multimargin.selection.distribute import local
 from multimargin.selection.lines import best_along, best_linear_C, folds_of, second_line
 from multimargin.selection.strategies import run_search
@@ -122,3 +123,23 @@ def test_cells_of_a_line_that_the_first_look_leaves_out_are_marked(monkeypatch: 
     assert table.stopped.any()
     C, gamma = table.best("score")
     assert whole[np.searchsorted(table.gammas, gamma), np.searchsorted(table.Cs, C)]
+
+
+def test_where_few_rows_are_asked_for_the_second_line_has_no_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, gammas = make_problem(), 2.0 ** np.arange(-10, 5)
+    sizes: list[tuple[str, Any]] = []
+
+    def recording(part: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
+        sizes.append((part.params.get("kernel", "rbf"), part.params.get("cache_size", "auto")))
+        yield from local(evaluate_gamma)(part, units)
+
+    expected = run_search("two-line", problem, CS, gammas, recording)
+    assert {size for _, size in sizes} == {"auto"}
+    sizes.clear()
+    monkeypatch.setattr(strategies, "FEW_SUPPORT", 1.1)
+    monkeypatch.setattr(strategies, "MANY_ROWS", 1)
+    found = run_search("two-line", problem, CS, gammas, recording)
+    assert dict(sizes) == {"linear": "auto", "rbf": 4e-6 * len(problem.y) ** 2}
+    assert np.array_equal(found.scores["score"], expected.scores["score"], equal_nan=True)
+    bounded = replace(problem, params=problem.params | {"cache_size": 1e-3})
+    assert strategies.without_matrix(bounded).params["cache_size"] == 1e-3  # never more than the caller allows

@@ -51,8 +51,8 @@ def best_along(
     n_tried = min(len(coarse), len(coarse) // 2 + 1)
     learn(coarse[:n_tried], n_first)
     while n_tried < len(coarse) and best() in coarse[max(0, n_tried - 2) : n_tried]:
-        learn(coarse[n_tried : n_tried + 1], n_first)
-        n_tried += 1
+        learn(coarse[n_tried : n_tried + 2], n_first)  # two: the second is started from the first
+        n_tried += 2
     learn([place for place in around(best()) if place not in known], n_first)
     if n_all > n_first:
         near = around(best())
