@@ -105,6 +105,7 @@ def test_few_rows_are_no_look_at_a_line() -> None:
     assert folds_of(problem) == (3, 4)
     assert folds_of(replace(problem, folds=problem.folds[::-1])) == (1, 4)
     assert folds_of(replace(problem, folds=problem.folds[:1])) == (1, 1)
+    assert folds_of(replace(problem, classes=problem.classes[:2])) == (4, 4)  # a pair may be perfect everywhere
 
 
 def test_a_line_with_scores_that_are_missing() -> None:
