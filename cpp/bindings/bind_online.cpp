@@ -14,6 +14,20 @@ namespace {
 
 using namespace nb::literals;
 
+// Threads are begun for so many rows; they end with the call.
+constexpr std::size_t rows_worth_threads = 16;
+
+class Helped {
+  public:
+    Helped(OnlineLearner& learner, QuickTeam* team) : learner_(learner) { learner.work_with(team); }
+    Helped(const Helped&) = delete;
+    Helped& operator=(const Helped&) = delete;
+    ~Helped() { learner_.work_with(nullptr); }
+
+  private:
+    OnlineLearner& learner_;
+};
+
 // Learns from rows until an exception ends it, which is returned, else None. The classes predicted go into an array of
 // the caller's, so that they are not lost if Python raises Ctrl-C at the moment when this returns.
 nb::object add_block(OnlineLearner& learner, const Matrix<double>& X, const Vector1<std::int64_t>& labels,
@@ -28,6 +42,8 @@ nb::object add_block(OnlineLearner& learner, const Matrix<double>& X, const Vect
     {
         const nb::gil_scoped_release released;
         Monitor monitor(&watcher, infinity);
+        QuickTeam team(learner.n_threads());
+        const Helped helped(learner, n >= rows_worth_threads ? &team : nullptr);
         for (std::size_t i = 0; i < n && !monitor.poll(); ++i) {
             predicted.data()[i] = learner.add(X.data() + i * width, labels.data()[i], caps.data()[i], ids.data()[i]);
         }
@@ -62,11 +78,11 @@ OnlineScheme scheme_of(const std::string& name) {
 }
 
 OnlineOptions make_options(const std::string& selection, Index reprocess, Index budget, bool exact_bias, double tol,
-                           double cache_bytes) {
+                           double cache_bytes, Index n_threads) {
     const Selection chosen = choice_of<Selection>(selection, {{"second-order", Selection::second_order},
                                                               {"first-order", Selection::first_order},
                                                               {"random", Selection::random}});
-    return {chosen, reprocess, budget, exact_bias, tol, cache_bytes};
+    return {chosen, reprocess, budget, exact_bias, tol, cache_bytes, n_threads};
 }
 
 NumpyArray<std::int64_t> integers(const std::vector<Index>& values) {
@@ -179,7 +195,7 @@ OnlineMachine make_online_machine(const Kernel& kernel, Index n_features, const 
 void bind_online(nb::module_& module) {
     nb::class_<OnlineOptions>(module, "OnlineOptions")
         .def(nb::new_(&make_options), "selection"_a, "reprocess"_a, "budget"_a, "exact_bias"_a, "tol"_a,
-             "cache_bytes"_a);
+             "cache_bytes"_a, "n_threads"_a);
     nb::class_<OnlineLearner>(module, "OnlineLearner")
         .def("add", &add_block, "X"_a, "labels"_a, "caps"_a, "ids"_a, "predicted"_a.noconvert())
         .def("forget", &OnlineLearner::forget, "number"_a)

@@ -1,15 +1,31 @@
 #include "online_binaries.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace multimargin {
+
+namespace {
+
+// Threads are asked to help from about ten microseconds of work on; so many panels or scores are one task.
+constexpr Index least_shared_work = 65'536, panels_together = 16, machines_together = 16;
+// What a new example costs beside its kernel values: each pair of its class looks at its places so many times.
+constexpr Index looks_of_step = 16;
+// An evaluation of a kernel function beside the sum over the features.
+constexpr Index work_of_function = 8;
+
+std::shared_ptr<MemberRows> make_rows(std::vector<Index> labels, double cache_bytes) {
+    return std::make_shared<MemberRows>(std::move(labels), static_cast<std::size_t>(cache_bytes));
+}
+
+}  // namespace
 
 OnlineBinaries::OnlineBinaries(const Kernel& kernel, Index n_features, OnlineScheme scheme, Index n_classes,
                                const OnlineOptions& options, std::uint64_t seed)
     : scheme_(scheme),
       n_classes_(n_classes),
       options_(options),
-      kept_(kernel, n_features, static_cast<std::size_t>(options.cache_bytes)),
+      kept_(kernel, n_features),
       table_(n_classes),
       rng_(seed) {
     make_machines();
@@ -20,7 +36,7 @@ OnlineBinaries::OnlineBinaries(const Kernel& kernel, const BinariesState& state,
     : scheme_(scheme),
       n_classes_(n_classes),
       options_(options),
-      kept_(kernel, state.kept, static_cast<std::size_t>(options.cache_bytes)),
+      kept_(kernel, state.kept),
       table_(n_classes),
       rng_(state.random) {
     make_machines();
@@ -41,7 +57,9 @@ OnlineBinaries::OnlineBinaries(const Kernel& kernel, const BinariesState& state,
             }
             const double cap = kept_.cap(slot);
             double y = 0.0;
-            for (const Part& part : parts_of(kept_.label(slot))) y = part.machine == m ? part.y : y;
+            for (const Group& group : groups_of(kept_.label(slot))) {
+                for (const Part& part : group) y = part.machine == m ? part.y : y;
+            }
             if (y == 0.0) throw std::invalid_argument("a member has a class that its machine does not know");
             members.push_back({slot, state.beta[next], state.errors[next], y > 0 ? 0.0 : -cap, y > 0 ? cap : 0.0});
             ++uses_[unsigned_index(slot)];
@@ -50,27 +68,40 @@ OnlineBinaries::OnlineBinaries(const Kernel& kernel, const BinariesState& state,
     }
 }
 
+// Each pair has kernel rows of its own, so that pairs can work at the same time. Machines of all classes ask for the
+// same rows, and share them as far as there are no more threads than groups.
 void OnlineBinaries::make_machines() {
     if (n_classes_ < 2) throw std::invalid_argument("a classifier needs two classes");
+    groups_.resize(unsigned_index(n_classes_));
+    const double bytes = options_.cache_bytes;
     if (scheme_ == OnlineScheme::ova) {
-        for (Index c = 0; c < n_classes_; ++c) machines_.emplace_back(c, c, false);
-    } else {
-        for (Index i = 0; i < n_classes_; ++i) {
-            for (Index j = i + 1; j < n_classes_; ++j) machines_.emplace_back(j, i, true);
-        }
-    }
-    scores_.resize(machines_.size());
-    parts_.resize(unsigned_index(n_classes_));
-    for (Index label = 0; label < n_classes_; ++label) {
-        std::vector<Part>& parts = parts_[unsigned_index(label)];
+        const Index n_groups = std::clamp<Index>(options_.n_threads, 1, n_classes_);
+        std::vector<std::shared_ptr<MemberRows>> rows;
+        for (auto& groups : groups_) groups.resize(unsigned_index(n_groups));
+        std::vector<Index> all(unsigned_index(n_classes_));
+        std::iota(all.begin(), all.end(), 0);
+        for (Index g = 0; g < n_groups; ++g) rows.push_back(make_rows(all, bytes / static_cast<double>(n_groups)));
         for (Index c = 0; c < n_classes_; ++c) {
-            if (scheme_ == OnlineScheme::ova) {
-                parts.push_back({c, c == label ? 1.0 : -1.0});
-            } else if (c != label) {
-                parts.push_back({pair_index(label, c), label < c ? 1.0 : -1.0});
+            const std::size_t group = unsigned_index(c % n_groups);
+            machines_.emplace_back(OnlineBinary::Part{c, c, c}, rows[group]);
+            for (Index label = 0; label < n_classes_; ++label) {
+                groups_of(label)[group].push_back({c, c == label ? 1.0 : -1.0});
+            }
+        }
+    } else {
+        const double n_pairs = static_cast<double>(n_classes_ * (n_classes_ - 1) / 2);
+        for (Index i = 0; i < n_classes_; ++i) {
+            for (Index j = i + 1; j < n_classes_; ++j) {
+                machines_.emplace_back(OnlineBinary::Part{i, j, i}, make_rows({i, j}, bytes / n_pairs));
+            }
+        }
+        for (Index label = 0; label < n_classes_; ++label) {
+            for (Index c = 0; c < n_classes_; ++c) {
+                if (c != label) groups_of(label).push_back({{pair_index(label, c), label < c ? 1.0 : -1.0}});
             }
         }
     }
+    scores_.resize(machines_.size());
 }
 
 Index OnlineBinaries::pair_index(Index i, Index j) const {
@@ -78,15 +109,52 @@ Index OnlineBinaries::pair_index(Index i, Index j) const {
     return first * (2 * n_classes_ - first - 1) / 2 + second - first - 1;
 }
 
-OnlineBinary::World OnlineBinaries::world() { return {kept_, table_, options_, rng_, left_}; }
-
-// The machines' scores of a point, without an exact bias, from its kernel values with all slots.
-void OnlineBinaries::scores_at(std::span<const double> row) {
-    for (std::size_t m = 0; m < machines_.size(); ++m) scores_[m] = machines_[m].score(row);
+// Tasks one after the other, or on threads where these are worth waking: about `work` numbers are looked at in all.
+void OnlineBinaries::run(Index n_tasks, Index work, const QuickTeam::Task& task) {
+    if (team_ != nullptr && work >= least_shared_work) return team_->run(n_tasks, task);
+    for (Index i = 0; i < n_tasks; ++i) task(i);
 }
 
-// The class that the scores speak for: the largest, most votes, or the end of the path through the DAG.
-Index OnlineBinaries::decide() {
+// The kernel values of a point with all slots.
+void OnlineBinaries::look_at(const double* x) {
+    const Index n_panels = kept_.n_panels(), work = kept_.n_slots() * (kept_.n_features() + work_of_function);
+    run((n_panels + panels_together - 1) / panels_together, work, [&](Index task) {
+        const Index first = task * panels_together;
+        kept_.evaluate_point(x, first, std::min(n_panels, first + panels_together));
+    });
+}
+
+// The scores of that point, without an exact bias, in the machines that have a part for a class.
+void OnlineBinaries::score_for(Index label) {
+    for (const Group& group : groups_of(label)) {
+        for (const Part& part : group) scores_[unsigned_index(part.machine)] = machine_of(part).score(kept_.point());
+    }
+}
+
+void OnlineBinaries::score_all() {
+    const Index n = n_machines(), n_together = machines_together;
+    run((n + n_together - 1) / n_together, kept_.n_slots() * n_classes_, [&](Index task) {
+        for (Index m = task * n_together; m < std::min(n, (task + 1) * n_together); ++m) {
+            scores_[unsigned_index(m)] = machine(m).score(kept_.point());
+        }
+    });
+}
+
+// Whether a class wins all its pairs. Votes and the DAG then speak for it, whatever the other pairs say.
+bool OnlineBinaries::wins_all(Index label) const {
+    const std::vector<Group>& groups = groups_[unsigned_index(label)];
+    return scheme_ != OnlineScheme::ova && std::all_of(groups.begin(), groups.end(), [&](const Group& group) {
+               const Part& part = group.front();
+               const bool first = scores_[unsigned_index(part.machine)] + bias(part.machine) > 0.0;
+               return first == (part.y > 0.0);
+           });
+}
+
+// The class that the scores speak for: the largest, most votes, or the end of the path through the DAG. Those for the
+// label are known; they settle most cases.
+Index OnlineBinaries::decide(Index label) {
+    if (wins_all(label)) return label;
+    if (scheme_ != OnlineScheme::ova) score_all();
     const auto score = [&](Index m) { return scores_[unsigned_index(m)] + bias(m); };
     if (scheme_ == OnlineScheme::dag) {
         Index first = 0, last = n_classes_ - 1;
@@ -115,42 +183,74 @@ Index OnlineBinaries::insert(const double* x, Index label, double cap, Index id)
     return slot;
 }
 
-// Machines know nothing of each other, so that each takes all its steps while it is in the cache.
+// Whether any machine that does not have the example wants it.
+bool OnlineBinaries::mark_wanted(std::vector<Group>& groups, Index slot) {
+    bool any = false;
+    for (Group& group : groups) {
+        for (Part& part : group) {
+            const OnlineBinary& binary = machine_of(part);
+            const double error = part.y - scores_[unsigned_index(part.machine)];
+            part.wanted = !(slot >= 0 && binary.has(slot)) && binary.wants(part.y, error, options_);
+            any = any || part.wanted;
+        }
+    }
+    return any;
+}
+
+void OnlineBinaries::learn(Group& group, Index slot, Index newest) {
+    OnlineBinary::World here = world();
+    here.newest = newest;
+    for (const Part& part : group) {
+        OnlineBinary& binary = machine_of(part);
+        if (part.wanted) binary.process(slot, part.y, part.y - scores_[unsigned_index(part.machine)], here);
+        for (Index step = 0; step < options_.reprocess && binary.reprocess(here); ++step) {
+        }
+    }
+}
+
+// Machines know nothing of each other, so that each takes all its steps while it is in the cache, on any thread.
 Index OnlineBinaries::add(const double* x, Index label, double cap, Index id) {
     if (label < 0 || label >= n_classes_) throw std::invalid_argument("a class is not known");
     if (!(cap > 0.0)) throw std::invalid_argument("an example needs a bound above 0");
-    scores_at(kept_.point_row(x));
-    const Index predicted = decide();
-    Index slot = kept_.find(id);
-    for (const Part& part : parts_of(label)) {
-        OnlineBinary& binary = machines_[unsigned_index(part.machine)];
-        const double error = part.y - scores_[unsigned_index(part.machine)];
-        if (!(slot >= 0 && binary.has(slot)) && binary.wants(part.y, error, options_)) {
-            if (slot < 0) slot = insert(x, label, cap, id);
-            ++uses_[unsigned_index(slot)];
-            binary.process(slot, part.y, error, world());
-        }
-        for (Index step = 0; step < options_.reprocess && binary.reprocess(world()); ++step) {
+    look_at(x);
+    score_for(label);
+    const Index predicted = decide(label);
+    std::vector<Group>& groups = groups_of(label);
+    Index slot = kept_.find(id), newest = -1;
+    if (mark_wanted(groups, slot)) {
+        if (slot < 0) slot = newest = insert(x, label, cap, id);
+        for (const Group& group : groups) {
+            for (const Part& part : group) uses_[unsigned_index(slot)] += part.wanted;
         }
     }
-    settle();
+    // By chance all draw from one source, in their order.
+    const Index work = options_.selection == Selection::random ? 0 : looks_of_step * kept_.n_slots();
+    run(static_cast<Index>(groups.size()), work, [&](Index g) { learn(groups[unsigned_index(g)], slot, newest); });
+    for (const Group& group : groups) settle(group);
     keep_to_budget();
     return predicted;
 }
 
 // Examples that no machine has any more leave their slots.
-void OnlineBinaries::settle() {
-    for (const Index slot : left_) {
-        if (--uses_[unsigned_index(slot)] == 0) kept_.release(slot);
+void OnlineBinaries::settle(const Group& group) {
+    for (const Part& part : group) {
+        for (const Index slot : machine_of(part).left()) {
+            if (--uses_[unsigned_index(slot)] > 0) continue;
+            for (const Group& other : groups_of(kept_.label(slot))) machine_of(other.front()).rows().forget(slot);
+            kept_.release(slot);
+        }
+        machine_of(part).clear_left();
     }
-    left_.clear();
 }
 
 bool OnlineBinaries::forget(Index id) {
     const Index slot = kept_.find(id);
     if (slot < 0) return false;
-    for (const Part& part : parts_of(kept_.label(slot))) machines_[unsigned_index(part.machine)].expel(slot, world());
-    settle();
+    const Index label = kept_.label(slot);
+    for (const Group& group : groups_of(label)) {
+        for (const Part& part : group) machine_of(part).expel(slot, world());
+    }
+    for (const Group& group : groups_of(label)) settle(group);
     return true;
 }
 
@@ -177,7 +277,9 @@ void OnlineBinaries::keep_to_budget() {
 bool OnlineBinaries::improve() {
     bool any = false;
     for (OnlineBinary& binary : machines_) any = binary.reprocess(world()) || any;
-    settle();
+    for (const auto& groups : groups_) {
+        for (const Group& group : groups) settle(group);
+    }
     return any;
 }
 

@@ -27,6 +27,8 @@ class OnlineBinaries final : public OnlineLearner {
     OnlineBinaries(const Kernel& kernel, const BinariesState& state, OnlineScheme scheme, Index n_classes,
                    const OnlineOptions& options);
 
+    void work_with(QuickTeam* team) override { team_ = team; }
+    Index n_threads() const override { return options_.n_threads; }
     // Predicts, then learns: PROCESS and REPROCESS in every machine that has a part for the class.
     Index add(const double* x, Index label, double cap, Index id) override;
     bool forget(Index id) override;
@@ -47,16 +49,26 @@ class OnlineBinaries final : public OnlineLearner {
     struct Part {
         Index machine;
         double y;
+        bool wanted = false;  // by the machine, for the example that is being learnt
     };
+    // Of one class, those that share kernel rows.
+    using Group = std::vector<Part>;
 
     void make_machines();
     Index pair_index(Index i, Index j) const;
-    const std::vector<Part>& parts_of(Index label) const { return parts_[unsigned_index(label)]; }
-    OnlineBinary::World world();
-    void scores_at(std::span<const double> row);
-    Index decide();
+    std::vector<Group>& groups_of(Index label) { return groups_[unsigned_index(label)]; }
+    OnlineBinary& machine_of(const Part& part) { return machines_[unsigned_index(part.machine)]; }
+    OnlineBinary::World world() { return {kept_, table_, options_, rng_}; }
+    void run(Index n_tasks, Index work, const QuickTeam::Task& task);
+    void look_at(const double* x);
+    void score_for(Index label);
+    void score_all();
+    bool wins_all(Index label) const;
+    Index decide(Index label);
+    bool mark_wanted(std::vector<Group>& groups, Index slot);
     Index insert(const double* x, Index label, double cap, Index id);
-    void settle();
+    void learn(Group& group, Index slot, Index newest);
+    void settle(const Group& group);
     void keep_to_budget();
     double weight_of(Index slot) const;
 
@@ -66,10 +78,11 @@ class OnlineBinaries final : public OnlineLearner {
     KeptExamples kept_;
     SlotTable table_;  // by slot, its coefficient in the machine against each class, or in each class's
     std::vector<OnlineBinary> machines_;
-    std::vector<std::vector<Part>> parts_;  // by class
-    std::vector<Index> uses_, left_;        // by slot, machines with the example; slots that machines let go
+    std::vector<std::vector<Group>> groups_;  // by class
+    std::vector<Index> uses_;                 // by slot, machines with the example
     std::vector<double> scores_, merits_;
     Rng rng_;
+    QuickTeam* team_ = nullptr;
 };
 
 }  // namespace multimargin

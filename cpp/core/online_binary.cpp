@@ -36,33 +36,22 @@ std::vector<OnlineBinary::Member> OnlineBinary::members() const {
     return found;
 }
 
-// The place of a slot, whether or not a member has it; -1 where there is none.
-Index OnlineBinary::find(Index slot) const {
-    const Index panel = slot / simd::panel_width;
-    if (panel >= static_cast<Index>(panel_at_.size()) || panel_at_[unsigned_index(panel)] < 0) return -1;
-    return panel_at_[unsigned_index(panel)] * simd::panel_width + slot % simd::panel_width;
-}
-
-// Places for the panels of its classes that have come since the last call.
+// Its arrays get the places that its kernel rows have.
 void OnlineBinary::cover(const KeptExamples& kept) {
-    for (Index panel = static_cast<Index>(panel_at_.size()); panel * simd::panel_width < kept.n_slots(); ++panel) {
-        const Index first = panel * simd::panel_width, label = kept.panel_label(first);
-        // A pair's positive examples have the label of the negative ones' column, and conversely.
-        const bool positive = label == (pair_ ? negative_column_ : positive_column_);
-        const bool known = !pair_ || positive || label == positive_column_;
-        panel_at_.push_back(known ? n_panels() : -1);
-        if (!known) continue;
-        starts_.push_back(first);
-        signs_.push_back(positive ? 1.0 : -1.0);
-        const std::size_t n = starts_.size() * unsigned_index(simd::panel_width);
-        for (AlignedVector<double>* values : {&errors_, &up_, &down_, &beta_, &diagonals_}) values->resize(n, 0.0);
+    rows_->make_ready(kept);
+    for (Index panel = static_cast<Index>(signs_.size()); panel < rows_->n_panels(); ++panel) {
+        const Index label = kept.panel_label(slot(panel * simd::panel_width));
+        signs_.push_back(label == part_.positive_label ? 1.0 : -1.0);
     }
+    const std::size_t n = unsigned_index(rows_->n_places());
+    if (n == errors_.size()) return;
+    for (AlignedVector<double>* values : {&errors_, &up_, &down_, &beta_, &diagonals_}) values->resize(n, 0.0);
 }
 
 // Its place.
 Index OnlineBinary::take_in(const Member& member, const World& world) {
     cover(world.kept);
-    const Index place = find(member.slot);
+    const Index place = rows_->place(member.slot);
     if (place < 0 || !(member.low < member.high)) throw std::invalid_argument("a member has no place in its machine");
     at(errors_, place) = member.error;
     at(beta_, place) = member.beta;
@@ -80,7 +69,8 @@ void OnlineBinary::update(double step, const double* rise, const double* fall) {
 }
 
 double OnlineBinary::score(std::span<const double> row) const {
-    return simd::best_table().members_score(starts_.data(), n_panels(), beta_.data(), row.data());
+    const Index n_panels = static_cast<Index>(signs_.size());
+    return simd::best_table().members_score(rows_->starts().data(), n_panels, beta_.data(), row.data());
 }
 
 bool OnlineBinary::wants(double y, double error, const OnlineOptions& options) const {
@@ -95,6 +85,7 @@ void OnlineBinary::process(Index slot, double y, double error, const World& worl
     const double cap = world.kept.cap(slot);
     const Index own = take_in({slot, 0.0, error, y > 0.0 ? 0.0 : -cap, y > 0.0 ? cap : 0.0}, world);
     const Index steps = n_steps_;
+    if (slot == world.newest) rows_->newest_row(world.kept, own);
     if (!world.options.exact_bias) {
         move_one(own, error / std::max(world.kept.diagonal(slot), curvature_floor), world);
     } else {
@@ -194,7 +185,7 @@ void OnlineBinary::add_to(Index place, double change, const World& world) {
     at(beta_, place) = beta;
     at(up_, place) = high - beta;
     at(down_, place) = beta - low;
-    world.table.at(slot(place), positive ? positive_column_ : negative_column_) = beta;
+    world.table.at(slot(place), positive ? part_.positive_column : part_.negative_column) = beta;
     if (idle && beta != 0.0) std::erase(idle_, place);
     if (!idle && beta == 0.0) idle_.push_back(place);
 }
@@ -204,7 +195,7 @@ void OnlineBinary::move_pair(Pair pair, double most, const World& world) {
     const auto [rising, falling, known_rise, known_fall] = pair;
     const double* rise = known_rise != nullptr ? known_rise : row(rising, world);
     const double* fall = known_fall != nullptr ? known_fall : row(falling, world);
-    const double curvature = at(diagonals_, rising) + at(diagonals_, falling) - 2.0 * rise[slot(falling)];
+    const double curvature = at(diagonals_, rising) + at(diagonals_, falling) - 2.0 * rise[falling];
     double step = (at(errors_, rising) - at(errors_, falling)) / std::max(curvature, curvature_floor);
     if (most < infinity) step = most;  // a step that must be made
     step = std::min({step, at(up_, rising), at(down_, falling)});
@@ -225,6 +216,7 @@ void OnlineBinary::move_one(Index place, double change, const World& world) {
 }
 
 bool OnlineBinary::reprocess(const World& world) {
+    rows_->make_ready(world.kept);
     bool moved = false;
     if (!world.options.exact_bias) {
         const Index chosen = choose_one(world);
@@ -251,7 +243,7 @@ void OnlineBinary::let_go(const World& world) {
         const double error = at(errors_, place);
         if (sign(place) > 0.0 ? error > lowest : error < highest) continue;
         extreme = extreme || place == extremes_.top || place == extremes_.bottom;
-        erase(place, world);
+        erase(place);
         idle_[i] = idle_.back();
         idle_.pop_back();
     }
@@ -259,8 +251,8 @@ void OnlineBinary::let_go(const World& world) {
 }
 
 // Of a member at 0; its place among the idle ones is the caller's business.
-void OnlineBinary::erase(Index place, const World& world) {
-    world.left.push_back(slot(place));
+void OnlineBinary::erase(Index place) {
+    left_.push_back(slot(place));
     at(up_, place) = at(down_, place) = 0.0;
     --n_members_;
     n_positive_ -= sign(place) > 0.0;
@@ -277,7 +269,7 @@ Index OnlineBinary::most_willing(Index own, const double* values) const {
         if (k == own || room <= 0.0) return;
         const double length = std::min(room, std::abs(beta));
         const double slope = (falls ? 1.0 : -1.0) * (at(errors_, k) - at(errors_, own));
-        const double curvature = at(diagonals_, own) + at(diagonals_, k) - 2.0 * values[slot(k)];
+        const double curvature = at(diagonals_, own) + at(diagonals_, k) - 2.0 * values[k];
         const double change = slope - 0.5 * length * curvature;
         if (change <= highest) return;
         highest = change;
@@ -287,19 +279,21 @@ Index OnlineBinary::most_willing(Index own, const double* values) const {
 }
 
 void OnlineBinary::expel(Index slot, const World& world) {
-    const Index own = find(slot);
+    const Index own = rows_->place(slot);
     if (!is_member(own)) return;
     // Every turn makes the example's beta 0 or takes another to its bound, so that they come to an end; the others can
     // take up all of it, because with their beta at 0 on one side they would outweigh it.
     while (world.options.exact_bias && at(beta_, own) != 0.0) {
+        rows_->make_ready(world.kept);
         const double beta = at(beta_, own);
         const Index best = most_willing(own, row(own, world));
         if (best < 0) break;  // what is left is rounding
         const double length = std::abs(beta);
         move_pair(beta > 0.0 ? Pair{best, own} : Pair{own, best}, length, world);
     }
+    rows_->make_ready(world.kept);
     move_one(own, -at(beta_, own), world);
-    erase(own, world);
+    erase(own);
     std::erase(idle_, own);
     update(0.0, nullptr, nullptr);
 }

@@ -1,8 +1,10 @@
 // A binary machine that learns from one example after the other: LASVM. IGEL, BEWB05, GI08
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "member_rows.hpp"
 #include "online_learner.hpp"
 #include "rng.hpp"
 #include "types.hpp"
@@ -12,16 +14,19 @@ namespace multimargin {
 // Solves   max  sum_s y_s beta_s - 1/2 beta' K beta  with y_s beta_s in [0, C_s] and, with an exact bias,
 //          sum_s beta_s = 0, over the examples it has been given, approximately.
 // Given    examples one by one; `error` y - f(x) of a kept one is brought up to date by every step.
-// Keeps    its members: examples with beta != 0, and those at 0 that still violate optimality. Each has a place: the
-//          panels of its classes one after the other, in the order of the kept examples, so that the kernel values of
-//          64 places lie side by side as they do in a kernel row. At places without a member nothing may move.
+// Keeps    its members: examples with beta != 0, and those at 0 that still violate optimality. Each has the place of
+// its
+//          kernel row. At places without a member nothing may move.
 // See      BEWB05 section 3 (PROCESS, REPROCESS); GI08 for the choice of the second variable by its gain.
 class OnlineBinary {
   public:
-    // Coefficients are written through to the table, in a column for each sign of y. Kernel values are asked for
-    // among all examples, or for a pair of classes: the negative examples are of class positive_column, and conversely.
-    OnlineBinary(Index positive_column, Index negative_column, bool pair)
-        : positive_column_(positive_column), negative_column_(negative_column), pair_(pair) {}
+    // Whose y is 1, and where the coefficients go: a column of the table for each sign of y. Machines of all classes
+    // may share their kernel rows.
+    struct Part {
+        Index positive_label;
+        Index positive_column, negative_column;
+    };
+    OnlineBinary(const Part& part, std::shared_ptr<MemberRows> rows) : part_(part), rows_(std::move(rows)) {}
 
     struct Member {
         Index slot;
@@ -31,18 +36,22 @@ class OnlineBinary {
 
     // What steps need beside the members.
     struct World {
-        KeptExamples& kept;
+        const KeptExamples& kept;
         SlotTable& table;
         const OnlineOptions& options;
         Rng& rng;
-        std::vector<Index>& left;  // slots of members that were let go
+        Index newest = -1;  // the slot of the example whose kernel values were computed last
     };
 
     Index size() const { return n_members_; }
     // In the order of their places.
     std::vector<Member> members() const;
     Index n_steps() const { return n_steps_; }
-    bool has(Index slot) const { return is_member(find(slot)); }
+    bool has(Index slot) const { return is_member(rows_->place(slot)); }
+    MemberRows& rows() { return *rows_; }
+    // Slots of members that were let go and not yet settled.
+    const std::vector<Index>& left() const { return left_; }
+    void clear_left() { left_.clear(); }
 
     // sum_s beta_s k(x_s, x), given the kernel values of a point with all slots.
     double score(std::span<const double> row) const;
@@ -72,24 +81,20 @@ class OnlineBinary {
 
     double& at(AlignedVector<double>& values, Index place) { return values[unsigned_index(place)]; }
     double at(const AlignedVector<double>& values, Index place) const { return values[unsigned_index(place)]; }
-    bool is_member(Index place) const { return place >= 0 && (at(up_, place) > 0.0 || at(down_, place) > 0.0); }
-    double sign(Index place) const { return signs_[unsigned_index(place / simd::panel_width)]; }
-    Index slot(Index place) const {
-        return starts_[unsigned_index(place / simd::panel_width)] + place % simd::panel_width;
+    bool is_member(Index place) const {
+        return place >= 0 && place < n_places() && (at(up_, place) > 0.0 || at(down_, place) > 0.0);
     }
+    double sign(Index place) const { return signs_[unsigned_index(place / simd::panel_width)]; }
+    Index slot(Index place) const { return rows_->slot(place); }
     Index n_places() const { return static_cast<Index>(errors_.size()); }
-    Index find(Index slot) const;
     void cover(const KeptExamples& kept);
     Index take_in(const Member& member, const World& world);
-    simd::Members view() { return {errors_.data(), up_.data(), down_.data(), starts_.data(), n_panels()}; }
-    Index n_panels() const { return static_cast<Index>(starts_.size()); }
+    simd::Members view() { return {errors_.data(), up_.data(), down_.data(), n_places()}; }
     template <class Visit>
     void for_each_member(Visit visit) const;
     // Errors after a step, and their extremes. Call without rows after a change of any other kind.
     void update(double step, const double* rise, const double* fall);
-    const double* row(Index place, const World& world) const {
-        return pair_ ? world.kept.row(slot(place), negative_column_, positive_column_) : world.kept.row(slot(place));
-    }
+    const double* row(Index place, const World& world) const { return rows_->row(world.kept, place); }
     simd::FirstMember first(Index place, bool rises, const World& world) const;
     Pair pair_of(Index own, const World& world);
     Index drawn_partner(Index first, bool rises, const World& world) const;
@@ -100,16 +105,14 @@ class OnlineBinary {
     void move_one(Index place, double change, const World& world);
     void add_to(Index place, double change, const World& world);
     void let_go(const World& world);
-    void erase(Index place, const World& world);
+    void erase(Index place);
 
-    Index positive_column_, negative_column_;
-    bool pair_;
+    Part part_;
+    std::shared_ptr<MemberRows> rows_;
     // By place: y - f; how far beta may rise and fall, both 0 where no member is; beta; k(x, x).
     AlignedVector<double> errors_, up_, down_, beta_, diagonals_;
-    std::vector<simd::Size> starts_;  // by panel, its first slot
     std::vector<double> signs_;       // by panel, y
-    std::vector<Index> panel_at_;     // by panel of the kept examples, which it is here; -1: none
-    std::vector<Index> idle_;         // places of members at 0
+    std::vector<Index> idle_, left_;  // places of members at 0; slots of those that were let go
     Index n_members_ = 0, n_positive_ = 0;
     simd::Extremes extremes_;  // the largest error that may rise, the smallest that may fall; the free ones
     Index n_steps_ = 0;

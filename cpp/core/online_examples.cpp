@@ -1,21 +1,10 @@
 #include "online_examples.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace multimargin {
 
 using simd::panel_width;
-
-namespace {
-
-// Rows of up to so many slots double when they grow: all of them together are small.
-constexpr Index short_row = 2048;
-
-// Memory is asked for in pieces of this many rows at first, then of twice as many, up to this size.
-constexpr std::size_t first_piece = 16, largest_piece = std::size_t{1} << 23;
-
-}  // namespace
 
 void Arrivals::add(Index slot, const double* x, Index n_features, Index most_panels) {
     const Index place = static_cast<Index>(slots_.size()) % panel_width;
@@ -34,32 +23,12 @@ void Arrivals::add(Index slot, const double* x, Index n_features, Index most_pan
     slots_.push_back(slot);
 }
 
-double* RowPool::take() {
-    if (!free_.empty()) {
-        double* row = free_.back();
-        free_.pop_back();
-        return row;
-    }
-    if (n_fresh_ == 0) {
-        const std::size_t most = std::max<std::size_t>(1, largest_piece / row_bytes());
-        n_fresh_ = std::min(most, first_piece << std::min<std::size_t>(pieces_.size(), 20));
-        pieces_.emplace_back(n_fresh_ * row_bytes());
-        fresh_ = static_cast<double*>(pieces_.back().get());
-    }
-    double* row = fresh_;
-    std::fill_n(row, length_, 0.0);
-    fresh_ += length_;
-    --n_fresh_;
-    return row;
-}
-
-KeptExamples::KeptExamples(const Kernel& kernel, Index n_features, std::size_t cache_bytes)
-    : kernel_(kernel), evaluation_(kernel.evaluation()), n_features_(n_features), cache_bytes_(cache_bytes) {
+KeptExamples::KeptExamples(const Kernel& kernel, Index n_features)
+    : kernel_(kernel), evaluation_(kernel.evaluation()), n_features_(n_features) {
     if (n_features < 1) throw std::invalid_argument("an example needs at least one feature");
 }
 
-KeptExamples::KeptExamples(const Kernel& kernel, const KeptState& state, std::size_t cache_bytes)
-    : KeptExamples(kernel, state.n_features, cache_bytes) {
+KeptExamples::KeptExamples(const Kernel& kernel, const KeptState& state) : KeptExamples(kernel, state.n_features) {
     const Index n = state.n_slots();
     if (static_cast<Index>(state.ids.size()) != n || static_cast<Index>(state.caps.size()) != n ||
         state.X.size() != checked_product(n, n_features_) || n % panel_width != 0) {
@@ -89,12 +58,15 @@ void KeptExamples::evaluate(const double* x, const double* panel, double* out) c
     simd::best_table().tile_f64({x, 1, n_features_, panel, out, panel_width}, evaluation_);
 }
 
-std::span<const double> KeptExamples::point_row(const double* x) {
-    for (std::size_t p = 0; p < panels_.size(); ++p) {
-        evaluate(x, panels_[p].data(), point_ + p * unsigned_index(panel_width));
+void KeptExamples::evaluate_point(const double* x, Index first_panel, Index last_panel) {
+    for (Index panel = first_panel; panel < last_panel; ++panel) {
+        evaluate(x, panel_data(panel), point_.data() + panel * panel_width);
     }
-    ++counters_.rows_computed;
-    return {point_, unsigned_index(n_slots())};
+}
+
+std::span<const double> KeptExamples::point_row(const double* x) {
+    evaluate_point(x, 0, n_panels());
+    return point();
 }
 
 void KeptExamples::add_panel(Index label) {
@@ -110,34 +82,8 @@ void KeptExamples::add_panel(Index label) {
     caps_.resize(n, 0.0);
     examples_.resize(checked_product(n_slots(), n_features_));
     diagonals_.resize(n, 0.0);
-    rows_.resize(n);
+    point_.resize(n, 0.0);
     for (Index slot = first; slot < n_slots(); ++slot) free_[unsigned_index(label)].insert(slot);
-    if (n_slots() > pool_.length()) lengthen_rows();
-}
-
-// By a quarter at least, short rows by more, so that they seldom move. Rows that would not fit in the cache together
-// with their copies are dropped.
-void KeptExamples::lengthen_rows() {
-    const Index before = pool_.length(), more = before < short_row ? before : before / 4;
-    RowPool longer(round_up(std::max(n_slots(), before + more), panel_width));
-    const std::size_t bytes = pool_.row_bytes() + longer.row_bytes();
-    const bool fit = unsigned_index(n_rows_) * bytes <= cache_bytes_;
-    const auto move_row = [&](double*& row) {
-        double* moved = longer.take();
-        std::copy_n(row, before, moved);
-        row = moved;
-    };
-    for (CachedRow& row : rows_) {
-        if (row.values == nullptr) continue;
-        if (fit) {
-            move_row(row.values);
-        } else {
-            row.values = nullptr;
-            --n_rows_;
-        }
-    }
-    point_ != nullptr ? move_row(point_) : void(point_ = longer.take());
-    pool_ = std::move(longer);
 }
 
 void KeptExamples::place(Index slot, const double* x) {
@@ -168,107 +114,17 @@ Index KeptExamples::insert(const double* x, Index label, double cap, Index id) {
     // Beyond as many panels as the class has it is no dearer to compute these.
     arrivals_[unsigned_index(label)].add(slot, x, n_features_,
                                          static_cast<Index>(panels_of_[unsigned_index(label)].size()) + 1);
-    CachedRow& own = cached(slot);
-    std::swap(own.values, point_);
-    for (Index c = 0; c < n_labels(); ++c) own.known[unsigned_index(c)] = state_of(c);
     return slot;
 }
 
 void KeptExamples::release(Index slot) {
     const std::size_t s = unsigned_index(slot);
     if (!is_used(slot)) throw std::invalid_argument("a free slot cannot be released");
-    if (rows_[s].values != nullptr) drop(slot);
     slot_of_.erase(ids_[s]);
     free_[unsigned_index(labels_[s])].insert(slot);
     labels_[s] = -1 - labels_[s];
     ids_[s] = -1;
     --n_kept_;
-}
-
-void KeptExamples::drop(Index slot) {
-    CachedRow& row = rows_[unsigned_index(slot)];
-    pool_.give(row.values);
-    row.values = nullptr;
-    --n_rows_;
-}
-
-// Drops a row that was not asked for since the last time around (second chance). A step needs the last two.
-void KeptExamples::make_room() {
-    const Index most = std::max<Index>(4, static_cast<Index>(cache_bytes_ / pool_.row_bytes()));
-    while (n_rows_ >= most) {
-        hand_ = hand_ + 1 < n_slots() ? hand_ + 1 : 0;
-        CachedRow& row = rows_[unsigned_index(hand_)];
-        const bool needed = hand_ == last_[0] || hand_ == last_[1] || row.values == nullptr;
-        if (!needed && !row.asked_for) drop(hand_);
-        row.asked_for = false;
-    }
-}
-
-// The row's place in the cache.
-KeptExamples::CachedRow& KeptExamples::cached(Index slot) {
-    CachedRow& row = rows_[unsigned_index(slot)];
-    if (row.values == nullptr) {
-        make_room();
-        row.values = pool_.take();
-        row.known.assign(arrivals_.size(), 0);
-        ++n_rows_;
-    }
-    row.known.resize(arrivals_.size(), 0);
-    row.asked_for = true;
-    if (slot != last_[0]) last_ = {slot, last_[0]};
-    return row;
-}
-
-// The values with the arrivals that the row does not know yet.
-void KeptExamples::add_arrivals(CachedRow& row, Index slot, Index label) {
-    const Arrivals& arrivals = arrivals_[unsigned_index(label)];
-    alignas(alignment) std::array<double, panel_width> values;
-    Index arrival = row.known[unsigned_index(label)] - 1;
-    while (arrival < arrivals.count()) {
-        evaluate(example(slot), arrivals.panel(arrival), values.data());
-        const Index end = std::min<Index>(arrival / panel_width * panel_width + panel_width, arrivals.count());
-        for (; arrival < end; ++arrival) {  // in their order: the last one in a slot counts
-            row.values[arrivals.slot(arrival)] = values[unsigned_index(arrival % panel_width)];
-        }
-    }
-}
-
-// Computes what a row lacks of a class; false when that is nothing.
-bool KeptExamples::complete(CachedRow& row, Index slot, Index label) {
-    Index& known = row.known[unsigned_index(label)];
-    const Index now = state_of(label);
-    if (known == now) return false;
-    const std::vector<Index>& panels = panels_of_[unsigned_index(label)];
-    const Index lacking = round_up(now - 1, panel_width) - (known - 1) / panel_width * panel_width;
-    const bool in_log = known > 0 && known - 1 >= arrivals_[unsigned_index(label)].first();
-    if (in_log && lacking < static_cast<Index>(panels.size()) * panel_width) {
-        add_arrivals(row, slot, label);
-    } else {
-        for (const Index panel : panels) {
-            evaluate(example(slot), panel_data(panel), row.values + panel * panel_width);
-        }
-    }
-    row.values[slot] = diagonal(slot);
-    known = now;
-    return true;
-}
-
-const double* KeptExamples::row(Index slot) {
-    CachedRow& found = cached(slot);
-    bool computed = false;
-    for (Index label = 0; label < n_labels(); ++label) computed = complete(found, slot, label) || computed;
-    ++(computed ? counters_.rows_computed : counters_.hits);
-    return found.values;
-}
-
-const double* KeptExamples::row(Index slot, Index label1, Index label2) {
-    CachedRow& found = cached(slot);
-    bool computed = false;
-    for (const Index label : {label1, label2}) {
-        if (label < n_labels()) computed = complete(found, slot, label) || computed;
-    }
-    ++(computed ? counters_.rows_computed : counters_.hits);
-    return found.values;
 }
 
 KeptState KeptExamples::state() const {

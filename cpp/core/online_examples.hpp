@@ -1,14 +1,12 @@
 // The examples that an online machine keeps, and the kernel values among them.
 #pragma once
 
-#include <array>
 #include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "kernel_source.hpp"
-#include "phases.hpp"
 #include "types.hpp"
 
 namespace multimargin {
@@ -44,34 +42,13 @@ class Arrivals {
     std::vector<Index> slots_;
 };
 
-// Memory for kernel rows of one length, in large pieces: rows come and go by the thousand, their pages stay.
-class RowPool {
-  public:
-    explicit RowPool(Index length = 0) : length_(length) {}
-    RowPool(RowPool&&) = default;
-    RowPool& operator=(RowPool&&) = default;
-    Index length() const { return length_; }
-    std::size_t row_bytes() const { return unsigned_index(length_) * sizeof(double); }
-    // Finite numbers: zeros, or what a row had that was given back.
-    double* take();
-    void give(double* row) { free_.push_back(row); }
-
-  private:
-    Index length_;  // a multiple of 64
-    std::vector<RawMemory> pieces_;
-    std::vector<double*> free_;  // given back
-    double* fresh_ = nullptr;    // never used, at the end of the last piece
-    std::size_t n_fresh_ = 0;
-};
-
 // Rows are copied into slots, 64 of one class after the other, and the lowest free slot is used again, so that memory
-// follows the number of examples kept. Kernel rows run over all slots in float64, are computed where they are asked for
-// and kept while a budget lasts; what a kept row lacks of a class is computed from the class's last arrivals.
+// follows the number of examples kept.
 class KeptExamples {
   public:
-    KeptExamples(const Kernel& kernel, Index n_features, std::size_t cache_bytes);
+    KeptExamples(const Kernel& kernel, Index n_features);
     // The same examples in the same slots.
-    KeptExamples(const Kernel& kernel, const KeptState& state, std::size_t cache_bytes);
+    KeptExamples(const Kernel& kernel, const KeptState& state);
 
     Index n_features() const { return n_features_; }
     Index n_slots() const { return static_cast<Index>(labels_.size()); }
@@ -89,43 +66,32 @@ class KeptExamples {
 
     // The kernel values of a point with all slots; those of free slots mean nothing. Valid until the next call.
     std::span<const double> point_row(const double* x);
+    // The same for some panels only: several threads may share a point among them.
+    void evaluate_point(const double* x, Index first_panel, Index last_panel);
+    std::span<const double> point() const { return {point_.data(), unsigned_index(n_slots())}; }
     // Takes in the point of the last call of point_row.
     Index insert(const double* x, Index label, double cap, Index id);
     void release(Index slot);
 
-    // The kernel values of a kept example with all slots, or with those of two classes; valid until two other rows
-    // were asked for.
-    const double* row(Index slot);
-    const double* row(Index slot, Index label1, Index label2);
+    // What kernel rows are made of.
+    Index n_labels() const { return static_cast<Index>(arrivals_.size()); }
+    Index n_panels() const { return static_cast<Index>(panels_.size()); }
+    const Arrivals& arrivals(Index label) const { return arrivals_[unsigned_index(label)]; }
+    const std::vector<Index>& panels_of(Index label) const { return panels_of_[unsigned_index(label)]; }
+    const double* panel_data(Index panel) const { return panels_[unsigned_index(panel)].data(); }
+    const double* example(Index slot) const { return examples_.data() + slot * n_features_; }
+    // The kernel values of a point with the examples of a panel.
+    void evaluate(const double* x, const double* panel, double* out) const;
 
-    const CacheCounters& counters() const { return counters_; }
     KeptState state() const;
 
   private:
-    struct CachedRow {
-        double* values = nullptr;  // not kept
-        std::vector<Index> known;  // by class, how many arrivals the values have, and 1; 0: none at all
-        bool asked_for = false;    // since the search for a row to drop came by
-    };
-
     void add_panel(Index label);
     void place(Index slot, const double* x);
-    void lengthen_rows();
-    void make_room();
-    CachedRow& cached(Index slot);
-    void drop(Index slot);
-    bool complete(CachedRow& row, Index slot, Index label);
-    void add_arrivals(CachedRow& row, Index slot, Index label);
-    Index state_of(Index label) const { return 1 + arrivals_[unsigned_index(label)].count(); }
-    Index n_labels() const { return static_cast<Index>(arrivals_.size()); }
-    const double* example(Index slot) const { return examples_.data() + slot * n_features_; }
-    void evaluate(const double* x, const double* panel, double* out) const;
-    const double* panel_data(Index panel) const { return panels_[unsigned_index(panel)].data(); }
 
     Kernel kernel_;
     simd::Evaluation evaluation_;
     Index n_features_;
-    std::size_t cache_bytes_;
     Index n_kept_ = 0;
     std::vector<AlignedVector<double>> panels_;  // 64 slots each, feature by feature
     std::vector<std::vector<Index>> panels_of_;  // by class
@@ -134,13 +100,8 @@ class KeptExamples {
     std::vector<double> caps_, diagonals_;
     std::vector<std::set<Index>> free_;  // by class
     std::unordered_map<Index, Index> slot_of_;
-    RowPool pool_;                  // of rows with whole panels, and room for more
-    double* point_ = nullptr;       // the row of the last point
+    AlignedVector<double> point_;   // the row of the last point
     std::vector<double> examples_;  // by slot, once more, so that a row's own features lie together
-    std::vector<CachedRow> rows_;
-    Index n_rows_ = 0, hand_ = 0;        // rows that are kept; where the search for one to drop goes on
-    std::array<Index, 2> last_{-1, -1};  // slots whose rows were asked for last
-    CacheCounters counters_;
 };
 
 // A line of numbers for each slot.

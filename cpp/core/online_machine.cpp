@@ -1,6 +1,7 @@
 #include "online_machine.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace multimargin {
 
@@ -15,13 +16,20 @@ constexpr Index optimize_steps = 10;
 // Examples whose gains are compared before a step on one of them.
 constexpr Index candidates = 5;
 
+std::vector<Index> all_labels(Index n) {
+    std::vector<Index> labels(unsigned_index(n));
+    std::iota(labels.begin(), labels.end(), 0);
+    return labels;
+}
+
 }  // namespace
 
 OnlineMachine::OnlineMachine(const Kernel& kernel, Index n_features, Machine machine, const OnlineOptions& options,
                              std::uint64_t seed)
     : machine_(std::move(machine)),
       options_(options),
-      kept_(kernel, n_features, static_cast<std::size_t>(options.cache_bytes)),
+      kept_(kernel, n_features),
+      rows_(all_labels(machine_.n_classes), static_cast<std::size_t>(options.cache_bytes)),
       amounts_(machine_.max_components()),
       coefficients_(machine_.n_columns()),
       scores_(unsigned_index(machine_.n_columns())),
@@ -33,7 +41,7 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, Index n_features, Machine mac
 OnlineMachine::OnlineMachine(const Kernel& kernel, const MachineState& state, Machine machine,
                              const OnlineOptions& options)
     : OnlineMachine(kernel, state.kept.n_features, std::move(machine), options, state.random) {
-    kept_ = KeptExamples(kernel, state.kept, static_cast<std::size_t>(options.cache_bytes));
+    kept_ = KeptExamples(kernel, state.kept);
     const Index n = kept_.n_slots(), n_columns = machine_.n_columns(), width = amounts_.width();
     const std::size_t by_column = checked_product(n, n_columns);
     if (state.amounts.size() != checked_product(n, width) || state.coefficients.size() != by_column ||
@@ -72,17 +80,23 @@ void OnlineMachine::empty(Index slot) {
     for (Index c = 0; c < machine_.n_columns(); ++c) {
         const double left = coefficients_.at(slot, c);
         if (left == 0.0) continue;
-        if (row == nullptr) row = kept_.row(slot);
+        if (row == nullptr) {
+            rows_.make_ready(kept_);
+            row = rows_.row(kept_, slot);
+        }
         add_row(-left, row, scores_[unsigned_index(c)].data(), n);
         coefficients_.at(slot, c) = 0.0;
     }
     std::fill_n(amounts_.line(slot), amounts_.ld(), 0.0);
+    rows_.forget(slot);
     kept_.release(slot);
 }
 
 // A slot for the example whose score columns were computed last.
 Index OnlineMachine::take_in(const double* x, Index label, double cap, Index id) {
     const Index slot = kept_.insert(x, label, cap, id);
+    rows_.make_ready(kept_);
+    rows_.newest_row(kept_, slot);
     resize();
     std::fill_n(amounts_.line(slot), amounts_.ld(), 0.0);
     std::fill_n(coefficients_.line(slot), coefficients_.ld(), 0.0);

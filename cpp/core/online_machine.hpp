@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "machine.hpp"
+#include "member_rows.hpp"
 #include "online_learner.hpp"
 #include "rng.hpp"
 
@@ -37,6 +38,7 @@ class OnlineMachine final : public OnlineLearner {
     // PROCESS OLD on every kept example.
     bool improve() override;
 
+    Index n_threads() const override { return options_.n_threads; }
     const KeptExamples& kept() const override { return kept_; }
     const Machine& machine() const { return machine_; }
     Index n_steps() const override { return n_steps_; }
@@ -84,6 +86,7 @@ class OnlineMachine final : public OnlineLearner {
     Machine machine_;
     OnlineOptions options_;
     KeptExamples kept_;
+    MemberRows rows_;  // of all classes: places are slots
     SlotTable amounts_, coefficients_;
     std::vector<AlignedVector<double>> scores_;  // by score column, over slots
     std::vector<double> gradient_, change_, columns_;

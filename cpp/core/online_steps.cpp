@@ -143,7 +143,8 @@ void OnlineMachine::apply(Index slot, const Move& move) {
         if (at_bound(a, cap)) a = cap;
         machine_.add_to_columns(components[unsigned_index(p)], a - before, change_.data());
     }
-    const double* row = kept_.row(slot);
+    rows_.make_ready(kept_);
+    const double* row = rows_.row(kept_, slot);
     const Index n = kept_.n_slots();
     for (Index c = 0; c < machine_.n_columns(); ++c) {
         const double change = change_[unsigned_index(c)];

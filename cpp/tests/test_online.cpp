@@ -95,34 +95,73 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 
 }  // namespace
 
-TEST(online_examples_rows_after_slots_changed_hands) {
-    const auto examples = draw_examples(400, 2, 1);
-    KeptExamples kept(kernel_of(0.7), n_features, 20'000);  // a few rows only
+TEST(member_rows_after_slots_changed_hands) {
+    const auto examples = draw_examples(400, 3, 1);
+    KeptExamples kept(kernel_of(0.7), n_features);
+    MemberRows all({0, 1, 2}, 20'000), some({2, 0}, 15'000);  // a few rows only
     Rng rng(5);
     std::vector<Index> slots;
+    const auto drawn = [&] { return unsigned_index(rng.below(static_cast<Index>(slots.size()))); };
     for (std::size_t i = 0; i < examples.size(); ++i) {
         kept.point_row(examples[i].x.data());
         slots.push_back(kept.insert(examples[i].x.data(), examples[i].label, 1.0, static_cast<Index>(i)));
-        kept.row(slots[unsigned_index(rng.below(static_cast<Index>(slots.size())))]);
+        all.make_ready(kept);
+        some.make_ready(kept);
+        if (i % 2 == 0) all.newest_row(kept, slots.back());
+        if (i % 5 == 0 && examples[i].label != 1) some.newest_row(kept, some.place(slots.back()));
+        all.row(kept, slots[drawn()]);
+        const Index other = some.place(slots[drawn()]);
+        if (other >= 0) some.row(kept, other);
         if (i % 3 == 2) {
-            const std::size_t gone = unsigned_index(rng.below(static_cast<Index>(slots.size())));
+            const std::size_t gone = drawn();
+            all.forget(slots[gone]);
+            some.forget(slots[gone]);
             kept.release(slots[gone]);
             slots[gone] = slots.back();
             slots.pop_back();
         }
     }
     CHECK(kept.size() == static_cast<Index>(slots.size()));
-    CHECK(kept.n_slots() <= 400);
+    CHECK(kept.n_slots() <= 400 && all.n_places() == kept.n_slots() && some.n_places() < kept.n_slots());
     const KeptState state = kept.state();
+    const auto value = [&](Index a, Index b) {
+        return rbf(&state.X[unsigned_index(a * n_features)], &state.X[unsigned_index(b * n_features)], 0.7);
+    };
     for (const Index a : slots) {
-        const double* row = a % 2 == 0 ? kept.row(a) : kept.row(a, 0, 1);
+        all.make_ready(kept);
+        some.make_ready(kept);
+        const double* row = all.row(kept, a);
+        for (const Index b : slots) CHECK_CLOSE(row[b], value(a, b), 1e-12);
+        CHECK((some.place(a) < 0) == (kept.label(a) == 1));
+        if (some.place(a) < 0) continue;
+        CHECK(some.slot(some.place(a)) == a);
+        row = some.row(kept, some.place(a));
         for (const Index b : slots) {
-            CHECK_CLOSE(row[b],
-                        rbf(&state.X[unsigned_index(a * n_features)], &state.X[unsigned_index(b * n_features)], 0.7),
-                        1e-12);
+            if (kept.label(b) != 1) CHECK_CLOSE(row[some.place(b)], value(a, b), 1e-12);
         }
     }
-    CHECK(kept.counters().hits > 0);
+    CHECK(all.counters().hits > 0 && some.counters().hits > 0);
+}
+
+TEST(online_binaries_learn_the_same_bits_with_threads) {
+    for (const OnlineScheme scheme : {OnlineScheme::ovo, OnlineScheme::ova}) {
+        OnlineOptions options;
+        options.cache_bytes = 300'000;
+        OnlineBinaries alone(kernel_of(3.0), n_features, scheme, 8, options, 0);
+        options.n_threads = 3;
+        OnlineBinaries helped(kernel_of(3.0), n_features, scheme, 8, options, 0);
+        QuickTeam team(3);
+        helped.work_with(&team);
+        const auto examples = draw_examples(5500, 8, 8);  // the last ones have work enough for threads
+        for (std::size_t i = 0; i < examples.size(); ++i) {
+            const auto& [x, label] = examples[i];
+            CHECK(alone.add(x.data(), label, 0.1, static_cast<Index>(i)) ==
+                  helped.add(x.data(), label, 0.1, static_cast<Index>(i)));
+        }
+        const BinariesState a = alone.state(), b = helped.state();
+        CHECK(same_bits(a.beta, b.beta) && same_bits(a.errors, b.errors) && same_bits(a.kept.ids, b.kept.ids));
+        CHECK(alone.kept().n_slots() > 4500);
+    }
 }
 
 TEST(online_binaries_errors_and_sums_stay_right) {
@@ -227,11 +266,11 @@ TEST(online_states_that_make_no_sense_are_refused) {
     KeptState state;
     state.n_features = n_features;
     state.labels.assign(64, 0);
-    CHECK_THROWS(KeptExamples(kernel_of(1.0), state, 1000), std::invalid_argument);
+    CHECK_THROWS(KeptExamples(kernel_of(1.0), state), std::invalid_argument);
     BinariesState empty;
     empty.kept.n_features = n_features;
     CHECK_THROWS(OnlineBinaries(kernel_of(1.0), empty, OnlineScheme::ovo, 3, OnlineOptions{}), std::invalid_argument);
-    KeptExamples kept(kernel_of(1.0), n_features, 1000);
+    KeptExamples kept(kernel_of(1.0), n_features);
     const std::vector<double> x(unsigned_index(n_features), 0.0);
     kept.point_row(x.data());
     const Index slot = kept.insert(x.data(), 0, 1.0, 5);

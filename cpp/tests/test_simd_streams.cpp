@@ -23,7 +23,7 @@ AlignedVector<double> eighths(Numbers& numbers, Index n, int low, int high) {
     return values;
 }
 
-// Panels of a machine lie apart in the kernel rows, with panels of other classes between them.
+// Panels of a machine lie apart in the row of a point, with panels of other classes between them.
 struct Case {
     Case(Index n_panels, std::uint64_t seed) {
         Numbers numbers(seed);
@@ -42,9 +42,7 @@ struct Case {
             errors[unsigned_index(j)] = numbers.below(2) == 0 ? -8.0 : 8.0;
         }
     }
-    simd::Members members() {
-        return {errors.data(), up.data(), down.data(), starts.data(), static_cast<simd::Size>(starts.size())};
-    }
+    simd::Members members() { return {errors.data(), up.data(), down.data(), static_cast<simd::Size>(errors.size())}; }
     Index size() const { return static_cast<Index>(errors.size()); }
     double value(const AlignedVector<double>& values, Index place) const {
         return values[unsigned_index(starts[unsigned_index(place / panel_width)] + place % panel_width)];
@@ -84,7 +82,7 @@ Index plain_partner(const Case& c, const simd::FirstMember& first) {
         const long double slope = (first.rises ? 1.0L : -1.0L) * (first.error - c.errors[i]);
         const long double most = std::min(first.room, first.rises ? c.down[i] : c.up[i]);
         if (slope <= first.tol || most <= 0.0L) continue;
-        const long double bend = first.diagonal + c.diagonals[i] - 2.0L * c.value(c.row, j);
+        const long double bend = first.diagonal + c.diagonals[i] - 2.0L * c.row[i];
         const long double curvature = std::max(bend, 1e-12L), length = std::min(slope / curvature, most);
         const long double gain = length * (slope - 0.5L * length * curvature);
         if (gain > largest * (1.0L + 1e-9L)) largest = gain, best = j;
@@ -124,7 +122,7 @@ TEST(simd_members_move_and_their_extremes_are_found) {
                 const AlignedVector<double> before = c.errors;
                 const simd::Extremes found = table.move_members(c.members(), 0.5, c.row.data(), fall);
                 for (Index j = 0; j < c.size(); ++j) {
-                    const double taken = c.value(c.row, j) - (fall != nullptr ? c.value(c.other, j) : 0.0);
+                    const double taken = c.row[unsigned_index(j)] - (fall != nullptr ? fall[j] : 0.0);
                     CHECK(c.errors[unsigned_index(j)] == before[unsigned_index(j)] - 0.5 * taken);
                 }
                 check_extremes(c, found);

@@ -323,7 +323,14 @@ def read_rows(text: bytes, first_index: int) -> tuple[_Floats, _Floats, _Ints, _
 
 class OnlineOptions:
     def __init__(
-        self, selection: str, reprocess: int, budget: int, exact_bias: bool, tol: float, cache_bytes: float
+        self,
+        selection: str,
+        reprocess: int,
+        budget: int,
+        exact_bias: bool,
+        tol: float,
+        cache_bytes: float,
+        n_threads: int,
     ) -> None: ...
 
 class OnlineLearner:

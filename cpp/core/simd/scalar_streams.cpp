@@ -5,21 +5,13 @@
 
 namespace multimargin::simd {
 
-namespace {
-
-double value_at(const double* row, const Size* starts, Size place) {
-    return row[starts[place / panel_width] + place % panel_width];
-}
-
-}  // namespace
-
 Extremes scalar_move_members(const Members& m, double step, const double* rise, const double* fall) {
     constexpr double infinite = std::numeric_limits<double>::infinity();
     Extremes found{-infinite, infinite, -1, -1, 0.0, 0};
-    for (Size j = 0; j < m.n_panels * panel_width; ++j) {
+    for (Size j = 0; j < m.n; ++j) {
         if (rise != nullptr) {
-            const double second = fall != nullptr ? value_at(fall, m.starts, j) : 0.0;
-            m.errors[j] -= step * (value_at(rise, m.starts, j) - second);
+            const double second = fall != nullptr ? fall[j] : 0.0;
+            m.errors[j] -= step * (rise[j] - second);
         }
         const double error = m.errors[j];
         if (m.up[j] > 0.0 && error > found.highest) found.highest = error, found.top = j;
@@ -32,11 +24,11 @@ Extremes scalar_move_members(const Members& m, double step, const double* rise, 
 Partner scalar_best_partner(const Members& m, const double* diagonals, const FirstMember& first) {
     double best = 0.0, best_curvature = 1.0;
     Size place = -1;
-    for (Size j = 0; j < m.n_panels * panel_width; ++j) {
+    for (Size j = 0; j < m.n; ++j) {
         const double slope = first.rises ? first.error - m.errors[j] : m.errors[j] - first.error;
         const double room = first.rises ? m.down[j] : m.up[j];
         if (slope <= first.tol || room <= 0.0) continue;
-        const double bend = first.diagonal + diagonals[j] - 2.0 * value_at(first.row, m.starts, j);
+        const double bend = first.diagonal + diagonals[j] - 2.0 * first.row[j];
         const double curvature = std::max(bend, pair_curvature_floor);
         const double reached = std::min(slope, curvature * std::min(first.room, room));
         const double merit = reached * (2.0 * slope - reached);
@@ -53,7 +45,7 @@ void scalar_best_partners(const Members& m, const double* diagonals, const First
 
 double scalar_members_score(const Size* starts, Size n_panels, const double* beta, const double* row) {
     double sum = 0.0;
-    for (Size j = 0; j < n_panels * panel_width; ++j) sum += beta[j] * value_at(row, starts, j);
+    for (Size j = 0; j < n_panels * panel_width; ++j) sum += beta[j] * row[starts[j / panel_width] + j % panel_width];
     return sum;
 }
 

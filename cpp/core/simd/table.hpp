@@ -187,14 +187,13 @@ struct PairUpdate {
     Size n;
 };
 
-// The members of an online binary machine, in panels of 64 places; kernel rows have the values of panel p from
-// starts[p] on. A member may rise where up > 0 and fall where down > 0; at other places nothing moves.
+// The members of an online binary machine by place; n is a multiple of 64, and so many values has a kernel row. A
+// member may rise where up > 0 and fall where down > 0; at other places nothing moves.
 struct Members {
     double* errors;
     const double* up;
     const double* down;
-    const Size* starts;
-    Size n_panels;
+    Size n;
 };
 
 // The largest error that may rise and the smallest that may fall, with the first place that has it (-1: none); of those
@@ -282,7 +281,7 @@ struct Table {
     // The same for one that rises and one that falls.
     void (*best_partners)(const Members&, const double* diagonals, const FirstMember& rising,
                           const FirstMember& falling, Partner* partners);
-    // sum over all places of beta times the row's value
+    // sum over all places of beta times the row's value; the row has those of panel p from starts[p] on
     double (*members_score)(const Size* starts, Size n_panels, const double* beta, const double* row);
 };
 

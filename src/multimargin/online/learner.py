@@ -41,7 +41,8 @@ class OnlineOptions:
     cache_bytes: float = 2e8
 
     def to_core(self) -> _core.OnlineOptions:
-        return _core.OnlineOptions(**asdict(self))
+        # Threads are those of the machine it runs on, whatever the one was on which it was pickled.
+        return _core.OnlineOptions(**asdict(self), n_threads=n_threads())
 
 
 @dataclass(frozen=True)
