@@ -13,6 +13,7 @@ namespace {
 // A step needs two rows at once, and the search for the next one two others.
 constexpr Index rows_of_step = 4;
 constexpr Index first_rows = 16;
+constexpr Index first_values = Index{1} << 20;
 
 }  // namespace
 
@@ -30,10 +31,12 @@ void RowBlock::reallocate(Index n_rows, Index length) {
     n_allocated_ = n_rows * length;
 }
 
-// By a quarter at least, so that rows seldom move.
+// By a quarter at least, so that rows seldom move; twofold as long as memory is plenty.
 void RowBlock::lengthen(Index n_values) {
     if (n_values <= length_) return;
-    const Index before = length_, length = round_up(std::max(n_values, before + before / 4), panel_width);
+    const Index before = length_;
+    const bool plenty = checked_product(4 * before, n_values) <= most_values_;
+    const Index length = round_up(std::max(n_values, before + (plenty ? before : before / 4)), panel_width);
     n_rows_ = std::min(n_rows_, most_rows(length));
     if (n_rows_ * length > n_allocated_) {
         reallocate(n_rows_, length);
@@ -47,12 +50,12 @@ void RowBlock::lengthen(Index n_values) {
 void RowBlock::reserve() {
     const Index most = most_rows(length_);
     if (length_ == 0 || n_allocated_ >= length_ * std::min(most, n_rows_ + rows_of_step)) return;
-    reallocate(std::min(most, std::max(first_rows, 2 * n_rows_)), length_);
+    reallocate(std::min(most, std::max({first_rows, first_values / length_, 2 * n_rows_})), length_);
 }
 
-bool RowBlock::add() {
+bool RowBlock::add(Index n_values) {
     if (n_rows_ >= most_rows(length_)) return false;
-    std::fill_n(row(n_rows_), length_, 0.0);
+    std::fill(row(n_rows_) + n_values, row(n_rows_) + length_, 0.0);
     ++n_rows_;
     return true;
 }
@@ -82,12 +85,6 @@ void MemberRows::cover(const KeptExamples& kept) {
     std::erase_if(free_, [&](Index i) { return i >= block_.size(); });
 }
 
-Index MemberRows::place(Index slot) const {
-    const Index panel = slot / panel_width;
-    if (panel >= static_cast<Index>(panel_at_.size()) || panel_at_[unsigned_index(panel)] < 0) return -1;
-    return panel_at_[unsigned_index(panel)] * panel_width + slot % panel_width;
-}
-
 void MemberRows::forget(Index slot) {
     const Index own = place(slot);
     if (own < 0 || row_at_[unsigned_index(own)] < 0) return;
@@ -104,7 +101,7 @@ Index MemberRows::free_row() {
         free_.pop_back();
         return i;
     }
-    if (block_.add()) {
+    if (block_.add(n_places())) {  // all places get their values at once
         owner_.push_back(-1);
         asked_for_.push_back(false);
         return block_.size() - 1;

@@ -22,8 +22,8 @@ class RowBlock {
     void lengthen(Index n_values);
     // Memory for a few more, up to the limit. Rows may move.
     void reserve();
-    // One more, of zeros, where it has been reserved; false at the limit.
-    bool add();
+    // One more, where it has been reserved; false at the limit. Its first values are the caller's business, others 0.
+    bool add(Index n_values);
 
   private:
     double* base() const { return static_cast<double*>(memory_.get()); }
@@ -54,7 +54,11 @@ class MemberRows {
         return starts_[unsigned_index(place / simd::panel_width)] + place % simd::panel_width;
     }
     // -1 where it has none.
-    Index place(Index slot) const;
+    Index place(Index slot) const {
+        const std::size_t panel = unsigned_index(slot / simd::panel_width);
+        if (panel >= panel_at_.size() || panel_at_[panel] < 0) return -1;
+        return panel_at_[panel] * simd::panel_width + slot % simd::panel_width;
+    }
 
     // Valid until two others were asked for. Call make_ready before each step.
     const double* row(const KeptExamples& kept, Index place);

@@ -59,8 +59,9 @@ void KeptExamples::evaluate(const double* x, const double* panel, double* out) c
 }
 
 void KeptExamples::evaluate_point(const double* x, Index first_panel, Index last_panel) {
+    const auto tile = simd::best_table().tile_f64;
     for (Index panel = first_panel; panel < last_panel; ++panel) {
-        evaluate(x, panel_data(panel), point_.data() + panel * panel_width);
+        tile({x, 1, n_features_, panel_data(panel), point_.data() + panel * panel_width, panel_width}, evaluation_);
     }
 }
 

@@ -1,7 +1,11 @@
 // The vector code, compiled once per instruction set (MULTIMARGIN_SIMD_TARGET names it).
 // Written with the compilers' vector types, so that one source serves SSE2, AVX2, AVX-512 and NEON.
-// No standard header: see table.hpp.
+// No standard header: see table.hpp. Those of the instructions define nothing that the linker could mix up.
 #include "table.hpp"
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 #define MM_CONCAT_(a, b) a##b
 #define MM_CONCAT(a, b) MM_CONCAT_(a, b)

@@ -19,11 +19,13 @@ from multimargin.online.finishing import finish
 from multimargin.online.settings import (
     check_labels,
     check_parameters,
+    check_rows,
     check_unchanged,
     check_weights,
     class_weights,
     make_recipe,
     merge_classes,
+    parameters_of,
 )
 from multimargin.online.stream import Stream
 
@@ -203,11 +205,10 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
         -------
         self : OnlineSVC
         """
-        params = self.get_params(deep=False)
+        params = parameters_of(self)
         stream: Stream | None = self.__dict__.get("_stream")
         with old_state_unless_done(self):
-            rows, labels = validate_data(self, X, y, reset=stream is None, **DATA)
-            check_labels(labels)
+            rows, labels = check_rows(self, X, y, reset=stream is None)
             weight = check_weights(sample_weight, len(labels))
             if stream is None:
                 stream = Stream.begin(params, rows, weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,6 +13,12 @@ from multimargin.machines import FloatArray, IntArray
 MOST_POINTS = 2_000
 # The weight of an example in the recent accuracy falls by this factor with each later one.
 FADING = 0.999
+
+
+@lru_cache(maxsize=8)
+def _fading(n: int) -> tuple[FloatArray, float]:
+    """Return the weights of n examples after the last one, and that of what came before them."""
+    return np.asarray(FADING ** np.arange(n - 1, -1, -1), dtype=np.float64), FADING**n
 
 
 @dataclass
@@ -36,10 +43,9 @@ class StreamHistory:
         if correct is not None and len(correct):
             self.n_tested += len(correct)
             self.n_correct += int(correct.sum())
-            weight = FADING ** np.arange(len(correct) - 1, -1, -1)
-            kept = FADING ** len(correct)
+            weight, kept = _fading(len(correct))
             right, total = self._faded
-            self._faded = (right * kept + float(weight[correct].sum()), total * kept + float(weight.sum()))
+            self._faded = (right * kept + float(weight @ correct), total * kept + float(weight.sum()))
         if self._moment % self._stride == 0:
             self._points.append((self.n_seen, self._overall(), self._recent(), dual, n_support))
         self._moment += 1

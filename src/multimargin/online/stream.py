@@ -104,7 +104,8 @@ class Stream:
             return
         chosen = np.flatnonzero(weighted)
         block = _Block(chosen, codes, ids, known, np.full(len(chosen), -1, dtype=np.int64))
-        parts = (np.ascontiguousarray(each[chosen]) for each in (X, codes.astype(np.int64), caps, ids.astype(np.int64)))
+        given = (X, codes.astype(np.int64, copy=False), caps, ids.astype(np.int64, copy=False))
+        parts = [np.ascontiguousarray(each if len(chosen) == len(X) else each[chosen]) for each in given]
         self._open = block
         try:
             error = self.learner.core.add(*parts, block.predicted)
