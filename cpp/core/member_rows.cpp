@@ -135,10 +135,12 @@ void MemberRows::add_arrivals(const KeptExamples& kept, double* values, Index ow
     alignas(alignment) std::array<double, panel_width> computed;
     Index arrival = known(own, k) - 1;
     while (arrival < arrivals.count()) {
-        kept.evaluate(kept.example(slot(own)), arrivals.panel(arrival), computed.data());
-        const Index end = std::min<Index>(arrival / panel_width * panel_width + panel_width, arrivals.count());
+        const Index before = arrival / panel_width * panel_width;  // those of the panels before
+        const Index end = std::min<Index>(before + panel_width, arrivals.count());
+        kept.evaluate(kept.example(slot(own)), arrivals.panel(arrival), computed.data(), arrival - before,
+                      end - before);
         for (; arrival < end; ++arrival) {  // in their order: the last one in a slot counts
-            values[place(arrivals.slot(arrival))] = computed[unsigned_index(arrival % panel_width)];
+            values[place(arrivals.slot(arrival))] = computed[unsigned_index(arrival - before)];
         }
     }
 }

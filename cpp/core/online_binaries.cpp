@@ -110,7 +110,8 @@ Index OnlineBinaries::pair_index(Index i, Index j) const {
 }
 
 // Tasks one after the other, or on threads where these are worth waking: about `work` numbers are looked at in all.
-void OnlineBinaries::run(Index n_tasks, Index work, const QuickTeam::Task& task) {
+template <class Task>
+void OnlineBinaries::run(Index n_tasks, Index work, const Task& task) {
     if (team_ != nullptr && work >= least_shared_work) return team_->run(n_tasks, task);
     for (Index i = 0; i < n_tasks; ++i) task(i);
 }

@@ -59,7 +59,8 @@ class OnlineBinaries final : public OnlineLearner {
     std::vector<Group>& groups_of(Index label) { return groups_[unsigned_index(label)]; }
     OnlineBinary& machine_of(const Part& part) { return machines_[unsigned_index(part.machine)]; }
     OnlineBinary::World world() { return {kept_, table_, options_, rng_}; }
-    void run(Index n_tasks, Index work, const QuickTeam::Task& task);
+    template <class Task>
+    void run(Index n_tasks, Index work, const Task& task);
     void look_at(const double* x);
     void score_for(Index label);
     void score_all();

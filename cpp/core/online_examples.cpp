@@ -54,8 +54,8 @@ Index KeptExamples::find(Index id) const {
     return found == slot_of_.end() ? -1 : found->second;
 }
 
-void KeptExamples::evaluate(const double* x, const double* panel, double* out) const {
-    simd::best_table().tile_f64({x, 1, n_features_, panel, out, panel_width}, evaluation_);
+void KeptExamples::evaluate(const double* x, const double* panel, double* out, Index first, Index last) const {
+    simd::best_table().tile_f64({x, 1, n_features_, panel, out, panel_width, first, last}, evaluation_);
 }
 
 void KeptExamples::evaluate_point(const double* x, Index first_panel, Index last_panel) {

@@ -80,8 +80,9 @@ class KeptExamples {
     const std::vector<Index>& panels_of(Index label) const { return panels_of_[unsigned_index(label)]; }
     const double* panel_data(Index panel) const { return panels_[unsigned_index(panel)].data(); }
     const double* example(Index slot) const { return examples_.data() + slot * n_features_; }
-    // The kernel values of a point with the examples of a panel.
-    void evaluate(const double* x, const double* panel, double* out) const;
+    // The kernel values of a point with the examples of a panel, with some of them at least.
+    void evaluate(const double* x, const double* panel, double* out, Index first = 0,
+                  Index last = simd::panel_width) const;
 
     KeptState state() const;
 

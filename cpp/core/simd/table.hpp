@@ -31,6 +31,8 @@ struct Tile {
     const T* panel;  // n_features x panel_width
     T* out;          // n_rows x panel_width, leading dimension ld
     Size ld;
+    // The columns that are wanted of a row alone; others of the panel may be computed or not.
+    Size first = 0, last = panel_width;
 };
 
 // Sparse rows against a panel that is dense over the lines the rows may name: sum_k x_k z_k for the dot product and

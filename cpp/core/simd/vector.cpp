@@ -100,8 +100,15 @@ void tile_of(const Tile<T>& t, const Evaluation& e) {
     }
     if (paired == t.n_rows) return;
     // A last row alone: as many columns at once as registers hold, else every addition would wait for the last one.
-    constexpr int wide = panel_registers<T>;
-    for (Size strip = 0; strip < panel_width; strip += wide * Vector<T>::lanes) {
+    constexpr int wide = panel_registers<T>, narrow = 2;
+    constexpr Size lanes = Vector<T>::lanes;
+    if (t.last - t.first <= narrow * lanes) {
+        for (Size strip = t.first / (narrow * lanes) * (narrow * lanes); strip < t.last; strip += narrow * lanes) {
+            rows_against_strip<T, form, 1, narrow>(t, finish, paired, strip);
+        }
+        return;
+    }
+    for (Size strip = 0; strip < panel_width; strip += wide * lanes) {
         rows_against_strip<T, form, 1, wide>(t, finish, paired, strip);
     }
 }
