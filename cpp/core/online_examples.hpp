@@ -84,6 +84,9 @@ class KeptExamples {
     Index id(Index slot) const { return ids_[unsigned_index(slot)]; }
     double cap(Index slot) const { return caps_[unsigned_index(slot)]; }
     double diagonal(Index slot) const { return diagonals_[unsigned_index(slot)]; }
+    // The features of an example, and of the 64 of a panel, feature by feature.
+    const double* example(Index slot) const { return examples_.data() + slot * n_features_; }
+    const double* panel_data(Index panel) const { return panels_[unsigned_index(panel)].data(); }
     // The slot of an example, or -1.
     Index find(Index id) const;
 
@@ -118,9 +121,7 @@ class KeptExamples {
     void add_arrivals(CachedRow& row, Index slot, Index label);
     Index state_of(Index label) const { return 1 + arrivals_[unsigned_index(label)].count(); }
     Index n_labels() const { return static_cast<Index>(arrivals_.size()); }
-    const double* example(Index slot) const { return examples_.data() + slot * n_features_; }
     void evaluate(const double* x, const double* panel, double* out) const;
-    const double* panel_data(Index panel) const { return panels_[unsigned_index(panel)].data(); }
 
     Kernel kernel_;
     simd::Evaluation evaluation_;

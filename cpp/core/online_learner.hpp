@@ -2,6 +2,7 @@
 #pragma once
 
 #include "online_examples.hpp"
+#include "parallel.hpp"
 #include "types.hpp"
 
 namespace multimargin {
@@ -33,6 +34,8 @@ class OnlineLearner {
     virtual double dual() = 0;
     // Of the kept examples.
     virtual double violation() = 0;
+    // Threads that may help, until null is given; what is learnt does not depend on them.
+    virtual void work_with(ThreadTeam*) {}
 };
 
 }  // namespace multimargin

@@ -1,6 +1,7 @@
 #include "online_machine.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace multimargin {
 
@@ -21,10 +22,10 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, Index n_features, Machine mac
                              std::uint64_t seed)
     : machine_(std::move(machine)),
       options_(options),
-      kept_(kernel, n_features, static_cast<std::size_t>(options.cache_bytes)),
+      kept_(kernel, n_features, 0),
       amounts_(machine_.max_components()),
       coefficients_(machine_.n_columns()),
-      scores_(unsigned_index(machine_.n_columns())),
+      scores_(kernel, n_features, machine_.n_columns()),
       rng_(seed) {
     columns_.resize(unsigned_index(coefficients_.ld()));
     change_.resize(unsigned_index(coefficients_.ld()));
@@ -33,7 +34,7 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, Index n_features, Machine mac
 OnlineMachine::OnlineMachine(const Kernel& kernel, const MachineState& state, Machine machine,
                              const OnlineOptions& options)
     : OnlineMachine(kernel, state.kept.n_features, std::move(machine), options, state.random) {
-    kept_ = KeptExamples(kernel, state.kept, static_cast<std::size_t>(options.cache_bytes));
+    kept_ = KeptExamples(kernel, state.kept, 0);
     const Index n = kept_.n_slots(), n_columns = machine_.n_columns(), width = amounts_.width();
     const std::size_t by_column = checked_product(n, n_columns);
     if (state.amounts.size() != checked_product(n, width) || state.coefficients.size() != by_column ||
@@ -45,9 +46,7 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, const MachineState& state, Ma
         if (kept_.label(slot) >= machine_.n_classes) throw std::invalid_argument("a class is not known");
         std::copy_n(state.amounts.data() + slot * width, width, amounts_.line(slot));
         std::copy_n(state.coefficients.data() + slot * n_columns, n_columns, coefficients_.line(slot));
-        for (Index c = 0; c < n_columns; ++c) {
-            scores_[unsigned_index(c)][unsigned_index(slot)] = state.scores[unsigned_index(slot * n_columns + c)];
-        }
+        scores_.set(slot, state.scores.data() + slot * n_columns);
     }
     rates_ = state.rates;
 }
@@ -55,7 +54,7 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, const MachineState& state, Ma
 void OnlineMachine::resize() {
     amounts_.resize(kept_.n_slots());
     coefficients_.resize(kept_.n_slots());
-    for (auto& column : scores_) column.resize(unsigned_index(kept_.n_slots()), 0.0);
+    scores_.resize(kept_.n_slots());
 }
 
 void OnlineMachine::release_if_idle(Index slot) {
@@ -67,14 +66,11 @@ void OnlineMachine::release_if_idle(Index slot) {
 
 // Takes an example out, with what is left of its coefficients.
 void OnlineMachine::empty(Index slot) {
-    const Index n = kept_.n_slots();
-    const double* row = nullptr;
-    for (Index c = 0; c < machine_.n_columns(); ++c) {
-        const double left = coefficients_.at(slot, c);
-        if (left == 0.0) continue;
-        if (row == nullptr) row = kept_.row(slot);
-        add_row(-left, row, scores_[unsigned_index(c)].data(), n);
-        coefficients_.at(slot, c) = 0.0;
+    double* left = coefficients_.line(slot);
+    if (std::any_of(left, left + coefficients_.width(), [](double value) { return value != 0.0; })) {
+        std::transform(left, left + coefficients_.ld(), change_.begin(), std::negate<>());
+        change_scores(slot);
+        std::fill_n(left, coefficients_.ld(), 0.0);
     }
     std::fill_n(amounts_.line(slot), amounts_.ld(), 0.0);
     kept_.release(slot);
@@ -86,7 +82,7 @@ Index OnlineMachine::take_in(const double* x, Index label, double cap, Index id)
     resize();
     std::fill_n(amounts_.line(slot), amounts_.ld(), 0.0);
     std::fill_n(coefficients_.line(slot), coefficients_.ld(), 0.0);
-    for (std::size_t c = 0; c < scores_.size(); ++c) scores_[c][unsigned_index(slot)] = columns_[c];
+    scores_.set(slot, columns_.data());
     return slot;
 }
 
@@ -228,7 +224,12 @@ MachineState OnlineMachine::state() const {
         const double* b = coefficients_.line(slot);
         state.amounts.insert(state.amounts.end(), a, a + amounts_.width());
         state.coefficients.insert(state.coefficients.end(), b, b + coefficients_.width());
-        for (const auto& column : scores_) state.scores.push_back(column[unsigned_index(slot)]);
+    }
+    state.scores.resize(state.coefficients.size());
+    for (Index slot = 0; slot < kept_.n_slots(); ++slot) {  // those of free slots mean nothing, and stay 0
+        const std::size_t width = unsigned_index(coefficients_.width());
+        if (kept_.is_used(slot))
+            scores_.read(slot, kept_.example(slot), {&state.scores[unsigned_index(slot) * width], width});
     }
     state.rates = rates_;
     state.random = rng_.state();

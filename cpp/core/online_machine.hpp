@@ -8,6 +8,7 @@
 #include "machine.hpp"
 #include "online_learner.hpp"
 #include "rng.hpp"
+#include "slot_scores.hpp"
 
 namespace multimargin {
 
@@ -45,6 +46,7 @@ class OnlineMachine final : public OnlineLearner {
     double dual() override;
     double violation() override;
     MachineState state() const;
+    void work_with(ThreadTeam* team) override { team_ = team; }
 
   private:
     enum Operation { process_new, process_old, optimize };
@@ -68,6 +70,7 @@ class OnlineMachine final : public OnlineLearner {
     Move choose(Index slot, bool only_nonzero);
     double step(Index slot, const Move& move);
     void apply(Index slot, const Move& move);
+    void change_scores(Index slot);
     void empty(Index slot);
     void release_if_idle(Index slot);
     Index draw_kept();
@@ -85,8 +88,9 @@ class OnlineMachine final : public OnlineLearner {
     OnlineOptions options_;
     KeptExamples kept_;
     SlotTable amounts_, coefficients_;
-    std::vector<AlignedVector<double>> scores_;  // by score column, over slots
+    SlotScores scores_;
     std::vector<double> gradient_, change_, columns_;
+    ThreadTeam* team_ = nullptr;
     std::array<double, 3> rates_{1.0, 1.0, 1.0};
     double work_ = 0.0;  // kernel values and score entries so far
     Index n_steps_ = 0;

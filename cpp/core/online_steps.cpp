@@ -22,7 +22,8 @@ void OnlineMachine::gradients_at(Index label, Column column) {
 }
 
 void OnlineMachine::gradients(Index slot) {
-    gradients_at(kept_.label(slot), [&](Index c) { return scores_[unsigned_index(c)][unsigned_index(slot)]; });
+    const double* columns = scores_.get(slot, kept_.example(slot));
+    gradients_at(kept_.label(slot), [=](Index c) { return columns[c]; });
 }
 
 bool OnlineMachine::is_violated_at_zero(Index label) {
@@ -143,16 +144,20 @@ void OnlineMachine::apply(Index slot, const Move& move) {
         if (at_bound(a, cap)) a = cap;
         machine_.add_to_columns(components[unsigned_index(p)], a - before, change_.data());
     }
-    const double* row = kept_.row(slot);
-    const Index n = kept_.n_slots();
     for (Index c = 0; c < machine_.n_columns(); ++c) {
         const double change = change_[unsigned_index(c)];
         if (change == 0.0) continue;
         coefficients_.at(slot, c) += change;
-        add_row(change, row, scores_[unsigned_index(c)].data(), n);
-        work_ += static_cast<double>(n);
+        work_ += static_cast<double>(kept_.n_slots());
     }
+    change_scores(slot);
     ++n_steps_;
+}
+
+// Of all examples, by what the coefficients of one have changed.
+void OnlineMachine::change_scores(Index slot) {
+    if (scores_.is_full()) scores_.catch_up(kept_, team_);
+    scores_.add_step(kept_.example(slot), change_);
 }
 
 OnlineMachine::Move OnlineMachine::choose(Index slot, bool only_nonzero) {
@@ -171,6 +176,7 @@ double OnlineMachine::step(Index slot, const Move& move) {
 }
 
 double OnlineMachine::dual() {
+    scores_.catch_up(kept_, team_);
     double twice = 0.0;  // sum t a - sum a m(F)/2, with m(F) = t - gradient
     for (Index slot = 0; slot < kept_.n_slots(); ++slot) {
         if (!kept_.is_used(slot)) continue;
@@ -184,6 +190,7 @@ double OnlineMachine::dual() {
 }
 
 double OnlineMachine::violation() {
+    scores_.catch_up(kept_, team_);
     double largest = 0.0;
     for (Index slot = 0; slot < kept_.n_slots(); ++slot) {
         if (!kept_.is_used(slot)) continue;
