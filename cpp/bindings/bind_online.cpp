@@ -14,11 +14,26 @@ namespace {
 
 using namespace nb::literals;
 
+// Lends threads to a learner for one call: none is alive between calls, where the process may fork.
+class Helpers {
+  public:
+    Helpers(OnlineLearner& learner, Index n_threads) : learner_(learner), team_(n_threads) {
+        learner_.work_with(&team_);
+    }
+    Helpers(const Helpers&) = delete;
+    Helpers& operator=(const Helpers&) = delete;
+    ~Helpers() { learner_.work_with(nullptr); }
+
+  private:
+    OnlineLearner& learner_;
+    ThreadTeam team_;
+};
+
 // Learns from rows until an exception ends it, which is returned, else None. The classes predicted go into an array of
 // the caller's, so that they are not lost if Python raises Ctrl-C at the moment when this returns.
 nb::object add_block(OnlineLearner& learner, const Matrix<double>& X, const Vector1<std::int64_t>& labels,
                      const Vector1<double>& caps, const Vector1<std::int64_t>& ids,
-                     nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> predicted) {
+                     nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> predicted, Index n_threads) {
     const std::size_t n = X.shape(0), width = X.shape(1);
     if (labels.shape(0) != n || caps.shape(0) != n || ids.shape(0) != n || predicted.shape(0) != n) {
         throw nb::value_error("labels, caps, ids and predicted need one entry for each row");
@@ -27,6 +42,7 @@ nb::object add_block(OnlineLearner& learner, const Matrix<double>& X, const Vect
     PythonWatcher watcher(nb::none(), nullptr);
     {
         const nb::gil_scoped_release released;
+        const Helpers helpers(learner, n_threads);
         Monitor monitor(&watcher, infinity);
         for (std::size_t i = 0; i < n && !monitor.poll(); ++i) {
             predicted.data()[i] = learner.add(X.data() + i * width, labels.data()[i], caps.data()[i], ids.data()[i]);
@@ -36,11 +52,12 @@ nb::object add_block(OnlineLearner& learner, const Matrix<double>& X, const Vect
 }
 
 // Steps on kept examples until none violates optimality, at most so many rounds; whether that was reached.
-bool improve(OnlineLearner& learner, Index n_rounds) {
+bool improve(OnlineLearner& learner, Index n_rounds, Index n_threads) {
     SignalWatcher watcher;
     bool reached = false;
     {
         const nb::gil_scoped_release released;
+        const Helpers helpers(learner, n_threads);
         Monitor monitor(&watcher, infinity);
         for (Index round = 0; round < n_rounds && !reached && !monitor.poll(); ++round) reached = !learner.improve();
     }
@@ -181,9 +198,9 @@ void bind_online(nb::module_& module) {
         .def(nb::new_(&make_options), "selection"_a, "reprocess"_a, "budget"_a, "exact_bias"_a, "tol"_a,
              "cache_bytes"_a);
     nb::class_<OnlineLearner>(module, "OnlineLearner")
-        .def("add", &add_block, "X"_a, "labels"_a, "caps"_a, "ids"_a, "predicted"_a.noconvert())
+        .def("add", &add_block, "X"_a, "labels"_a, "caps"_a, "ids"_a, "predicted"_a.noconvert(), "n_threads"_a = 1)
         .def("forget", &OnlineLearner::forget, "number"_a)
-        .def("improve", &improve, "n_rounds"_a)
+        .def("improve", &improve, "n_rounds"_a, "n_threads"_a = 1)
         .def("dual", &OnlineLearner::dual)
         .def("violation", &OnlineLearner::violation)
         .def_prop_ro("n_kept", [](const OnlineLearner& self) { return self.kept().size(); })

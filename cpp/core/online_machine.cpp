@@ -45,7 +45,8 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, const MachineState& state, Ma
     for (Index slot = 0; slot < n; ++slot) {
         if (kept_.label(slot) >= machine_.n_classes) throw std::invalid_argument("a class is not known");
         std::copy_n(state.amounts.data() + slot * width, width, amounts_.line(slot));
-        std::copy_n(state.coefficients.data() + slot * n_columns, n_columns, coefficients_.line(slot));
+        const double* coefficients = state.coefficients.data() + slot * n_columns;
+        for (Index c = 0; c < n_columns; ++c) coefficients_.set(slot, c, coefficients[c]);
         scores_.set(slot, state.scores.data() + slot * n_columns);
     }
     rates_ = state.rates;
@@ -66,11 +67,11 @@ void OnlineMachine::release_if_idle(Index slot) {
 
 // Takes an example out, with what is left of its coefficients.
 void OnlineMachine::empty(Index slot) {
-    double* left = coefficients_.line(slot);
+    const double* left = coefficients_.line(slot);
     if (std::any_of(left, left + coefficients_.width(), [](double value) { return value != 0.0; })) {
         std::transform(left, left + coefficients_.ld(), change_.begin(), std::negate<>());
         change_scores(slot);
-        std::fill_n(left, coefficients_.ld(), 0.0);
+        for (Index c = 0; c < coefficients_.width(); ++c) coefficients_.set(slot, c, 0.0);
     }
     std::fill_n(amounts_.line(slot), amounts_.ld(), 0.0);
     kept_.release(slot);
@@ -81,7 +82,6 @@ Index OnlineMachine::take_in(const double* x, Index label, double cap, Index id)
     const Index slot = kept_.insert(x, label, cap, id);
     resize();
     std::fill_n(amounts_.line(slot), amounts_.ld(), 0.0);
-    std::fill_n(coefficients_.line(slot), coefficients_.ld(), 0.0);
     scores_.set(slot, columns_.data());
     return slot;
 }

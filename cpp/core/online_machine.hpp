@@ -8,6 +8,7 @@
 #include "machine.hpp"
 #include "online_learner.hpp"
 #include "rng.hpp"
+#include "slot_coefficients.hpp"
 #include "slot_scores.hpp"
 
 namespace multimargin {
@@ -87,7 +88,8 @@ class OnlineMachine final : public OnlineLearner {
     Machine machine_;
     OnlineOptions options_;
     KeptExamples kept_;
-    SlotTable amounts_, coefficients_;
+    SlotTable amounts_;
+    SlotCoefficients coefficients_;
     SlotScores scores_;
     std::vector<double> gradient_, change_, columns_;
     ThreadTeam* team_ = nullptr;

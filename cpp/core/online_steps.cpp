@@ -147,7 +147,7 @@ void OnlineMachine::apply(Index slot, const Move& move) {
     for (Index c = 0; c < machine_.n_columns(); ++c) {
         const double change = change_[unsigned_index(c)];
         if (change == 0.0) continue;
-        coefficients_.at(slot, c) += change;
+        coefficients_.set(slot, c, coefficients_.at(slot, c) + change);
         work_ += static_cast<double>(kept_.n_slots());
     }
     change_scores(slot);

@@ -5,6 +5,12 @@
 
 namespace multimargin {
 
+namespace {
+
+constexpr int most_yields = 100;
+
+}  // namespace
+
 ThreadTeam::~ThreadTeam() {
     {
         const std::lock_guard lock(mutex_);
@@ -46,14 +52,22 @@ void ThreadTeam::worker_loop() {
     std::size_t seen = 0;
     std::unique_lock lock(mutex_);
     while (true) {
-        wake_.wait(lock, [&] { return closing_ || generation_ != seen; });
+        wake_.wait(lock, [&] { return closing_ || (open_ && generation_ != seen); });
         if (closing_) return;
         seen = generation_;
+        ++busy_;
         lock.unlock();
         take_tasks();
         lock.lock();
         if (--busy_ == 0) rest_.notify_one();
     }
+}
+
+// The last tasks are mostly as short as falling asleep and waking up would be.
+void ThreadTeam::yield_while_busy(std::unique_lock<std::mutex>& lock) const {
+    lock.unlock();
+    for (int turn = 0; turn < most_yields && busy_ > 0; ++turn) std::this_thread::yield();
+    lock.lock();
 }
 
 void ThreadTeam::run(Index n_tasks, const Task& task, const std::function<void()>& meanwhile) {
@@ -67,7 +81,7 @@ void ThreadTeam::run(Index n_tasks, const Task& task, const std::function<void()
         start_workers();
         {
             const std::lock_guard lock(mutex_);
-            busy_ = static_cast<Index>(workers_.size());
+            open_ = true;
             ++generation_;
         }
         wake_.notify_all();
@@ -75,6 +89,8 @@ void ThreadTeam::run(Index n_tasks, const Task& task, const std::function<void()
     take_tasks();
     if (together) {
         std::unique_lock lock(mutex_);
+        open_ = false;  // who has not come yet, because a processor is taken, is not waited for
+        if (!meanwhile) yield_while_busy(lock);
         const auto at_rest = [&] { return busy_ == 0; };
         while (meanwhile && !rest_.wait_for(lock, std::chrono::milliseconds(20), at_rest)) {
             lock.unlock();

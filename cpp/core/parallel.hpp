@@ -36,6 +36,7 @@ class ThreadTeam {
     void worker_loop();
     void take_tasks();
     void remember_failure();
+    void yield_while_busy(std::unique_lock<std::mutex>& lock) const;
 
     Index n_threads_;
     std::vector<std::thread> workers_;
@@ -45,7 +46,8 @@ class ThreadTeam {
     std::atomic<Index> next_{0};
     std::atomic<bool> failed_{false};
     Index n_tasks_ = 0;
-    Index busy_ = 0;
+    std::atomic<Index> busy_{0};  // workers that joined the run
+    bool open_ = false;           // a worker may still join
     std::size_t generation_ = 0;
     bool closing_ = false;
     std::exception_ptr failure_;
