@@ -29,6 +29,7 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, Index n_features, Machine mac
       rng_(seed) {
     columns_.resize(unsigned_index(coefficients_.ld()));
     change_.resize(unsigned_index(coefficients_.ld()));
+    read_.resize(scores_.read_size());
 }
 
 OnlineMachine::OnlineMachine(const Kernel& kernel, const MachineState& state, Machine machine,
@@ -226,10 +227,11 @@ MachineState OnlineMachine::state() const {
         state.coefficients.insert(state.coefficients.end(), b, b + coefficients_.width());
     }
     state.scores.resize(state.coefficients.size());
-    for (Index slot = 0; slot < kept_.n_slots(); ++slot) {  // those of free slots mean nothing, and stay 0
-        const std::size_t width = unsigned_index(coefficients_.width());
-        if (kept_.is_used(slot))
-            scores_.read(slot, kept_.example(slot), {&state.scores[unsigned_index(slot) * width], width});
+    std::vector<double> columns(scores_.read_size());
+    for (Index slot = 0; slot < kept_.n_slots(); ++slot) {
+        if (!kept_.is_used(slot)) continue;  // its scores mean nothing
+        scores_.read(slot, kept_.example(slot), columns);
+        std::copy_n(columns.begin(), coefficients_.width(), state.scores.begin() + slot * coefficients_.width());
     }
     state.rates = rates_;
     state.random = rng_.state();

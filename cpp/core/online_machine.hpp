@@ -60,13 +60,16 @@ class OnlineMachine final : public OnlineLearner {
 
     template <class Column>
     void gradients_at(Index label, Column column);
-    void gradients(Index slot);
+    void gradients(Index slot, bool only_nonzero = false);
+    void consider(Index slot, bool only_nonzero);
     bool is_violated_at_zero(Index label);
     Index take_in(const double* x, Index label, double cap, Index id);
     double violation_of(Index slot) const;
     double hessian(Index slot, Index p, Index q) const;
-    Move box_move(Index slot, bool only_nonzero);
-    Move simplex_move(Index slot, bool only_nonzero);
+    bool stays_at_zero(Index slot, Index first, Index q) const;
+    Move box_move(Index slot);
+    Index box_second(Index slot, Index first);
+    Move simplex_move(Index slot);
     Move box_step(Index slot, Index first, Index second) const;
     Move choose(Index slot, bool only_nonzero);
     double step(Index slot, const Move& move);
@@ -91,7 +94,8 @@ class OnlineMachine final : public OnlineLearner {
     SlotTable amounts_;
     SlotCoefficients coefficients_;
     SlotScores scores_;
-    std::vector<double> gradient_, change_, columns_;
+    std::vector<double> gradient_, change_, columns_, read_;
+    std::vector<Index> considered_;  // components that a step may move
     ThreadTeam* team_ = nullptr;
     std::array<double, 3> rates_{1.0, 1.0, 1.0};
     double work_ = 0.0;  // kernel values and score entries so far

@@ -33,8 +33,7 @@ SlotScores::SlotScores(const Kernel& kernel, Index n_features, Index n_columns)
       rows_(checked_product(most_waiting, n_features)),
       panel_(checked_product(panel_width, n_features)),
       changes_(checked_product(n_strips_ * most_waiting, panel_width)),
-      by_column_(unsigned_index(n_columns)),
-      columns_(checked_product(n_strips_, panel_width)) {
+      by_column_(unsigned_index(n_columns)) {
     for (Index line = 0; line < n_strips_ * most_waiting; ++line) {
         change_lines_.push_back(changes_.data() + line * panel_width);
     }
@@ -48,13 +47,14 @@ void SlotScores::resize(Index n_slots) {
 }
 
 void SlotScores::set(Index slot, const double* columns) {
-    double* scores = panel_of(slot) + slot % panel_width;
+    double* scores = scores_[unsigned_index(slot / panel_width)].data() + slot % panel_width;
     for (Index c = 0; c < n_columns_; ++c) scores[c * panel_width] = columns[c];
     since_[unsigned_index(slot)] = n_waiting_;
 }
 
-// The part of the waiting steps that the slot lacks; columns has whole strips.
-void SlotScores::add_waiting(Index slot, const double* x, double* columns) const {
+void SlotScores::read(Index slot, const double* x, std::span<double> columns) const {
+    const double* scores = scores_[unsigned_index(slot / panel_width)].data() + slot % panel_width;
+    for (Index c = 0; c < n_columns_; ++c) columns[unsigned_index(c)] = scores[c * panel_width];
     const Index since = since_[unsigned_index(slot)];
     if (since == n_waiting_) return;
     const simd::Table& table = simd::best_table();
@@ -62,26 +62,8 @@ void SlotScores::add_waiting(Index slot, const double* x, double* columns) const
     table.tile_f64({x, 1, n_features_, panel_.data(), values.data(), panel_width}, evaluation_);
     for (Index strip = 0; strip < n_strips_; ++strip) {
         table.accumulate_f64(change_lines_.data() + strip * most_waiting, step_numbers.data() + since,
-                             values.data() + since, n_waiting_ - since, columns + strip * panel_width);
+                             values.data() + since, n_waiting_ - since, columns.data() + strip * panel_width);
     }
-}
-
-const double* SlotScores::get(Index slot, const double* x) {
-    const double* scores = panel_of(slot) + slot % panel_width;
-    for (Index c = 0; c < n_columns_; ++c) columns_[unsigned_index(c)] = scores[c * panel_width];
-    if (since_[unsigned_index(slot)] < n_waiting_) {
-        add_waiting(slot, x, columns_.data());
-        set(slot, columns_.data());
-    }
-    return columns_.data();
-}
-
-void SlotScores::read(Index slot, const double* x, std::span<double> columns) const {
-    std::vector<double> whole(columns_.size());
-    const double* scores = panel_of(slot) + slot % panel_width;
-    for (Index c = 0; c < n_columns_; ++c) whole[unsigned_index(c)] = scores[c * panel_width];
-    add_waiting(slot, x, whole.data());
-    std::copy_n(whole.begin(), n_columns_, columns.begin());
 }
 
 void SlotScores::add_step(const double* x, std::span<const double> change) {

@@ -15,8 +15,8 @@ namespace multimargin {
 // wherever they are made, and a kernel value one set of bits, so that the scores do not depend on when that was.
 class SlotScores {
   public:
-    // Steps that wait at most; panel_width of them could be looked at together.
-    static constexpr Index most_waiting = 64;
+    // Steps that wait at most: as many as are looked at together, in whole blocks of the rows that tiles are made of.
+    static constexpr Index most_waiting = 60;
 
     SlotScores(const Kernel& kernel, Index n_features, Index n_columns);
     SlotScores(SlotScores&&) = default;
@@ -27,10 +27,9 @@ class SlotScores {
 
     // The score columns of a slot's example, which hold all steps up to now.
     void set(Index slot, const double* columns);
-    // The same, given the example's features; valid until the next call.
-    const double* get(Index slot, const double* x);
-    // Without bringing the slot up to date.
+    // The same, given the example's features; `columns` is of that size.
     void read(Index slot, const double* x, std::span<double> columns) const;
+    std::size_t read_size() const { return unsigned_index(n_strips_ * simd::panel_width); }
 
     // All scores change by k(x, .) times an entry for each column. Only if not is_full().
     void add_step(const double* x, std::span<const double> change);
@@ -45,9 +44,6 @@ class SlotScores {
         std::vector<double> changes;
     };
 
-    double* panel_of(Index slot) { return scores_[unsigned_index(slot / simd::panel_width)].data(); }
-    const double* panel_of(Index slot) const { return scores_[unsigned_index(slot / simd::panel_width)].data(); }
-    void add_waiting(Index slot, const double* x, double* columns) const;
     void catch_up_panel(Index panel, const double* examples);
 
     simd::Evaluation evaluation_;
@@ -59,7 +55,6 @@ class SlotScores {
     AlignedVector<double> changes_;            // by strip and step
     std::vector<const double*> change_lines_;  // of changes_
     std::vector<ColumnSteps> by_column_;
-    std::vector<double> columns_;
 };
 
 }  // namespace multimargin
