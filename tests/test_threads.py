@@ -48,7 +48,8 @@ def test_bit_identical_for_any_number_of_threads(
 
 
 def _learn_online(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    coefficients: np.ndarray = OnlineSVC(C=2.0, gamma=0.01, multi_class="ww").partial_fit(X, y).dual_coef_
+    clf = OnlineSVC(C=2.0, gamma=0.01, multi_class="ww", cache_size=0.0)
+    coefficients: np.ndarray = clf.partial_fit(X, y).dual_coef_
     return coefficients
 
 

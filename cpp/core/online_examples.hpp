@@ -101,6 +101,9 @@ class KeptExamples {
     const double* row(Index slot);
     const double* row(Index slot, Index label1, Index label2);
 
+    // From now on rows go as others come.
+    void keep_no_rows() { cache_bytes_ = 0; }
+
     const CacheCounters& counters() const { return counters_; }
     KeptState state() const;
 

@@ -22,7 +22,7 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, Index n_features, Machine mac
                              std::uint64_t seed)
     : machine_(std::move(machine)),
       options_(options),
-      kept_(kernel, n_features, 0),
+      kept_(kernel, n_features, static_cast<std::size_t>(options.cache_bytes)),
       amounts_(machine_.max_components()),
       coefficients_(machine_.n_columns()),
       scores_(kernel, n_features, machine_.n_columns()),
@@ -35,7 +35,7 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, Index n_features, Machine mac
 OnlineMachine::OnlineMachine(const Kernel& kernel, const MachineState& state, Machine machine,
                              const OnlineOptions& options)
     : OnlineMachine(kernel, state.kept.n_features, std::move(machine), options, state.random) {
-    kept_ = KeptExamples(kernel, state.kept, 0);
+    kept_ = KeptExamples(kernel, state.kept, static_cast<std::size_t>(options.cache_bytes));
     const Index n = kept_.n_slots(), n_columns = machine_.n_columns(), width = amounts_.width();
     const std::size_t by_column = checked_product(n, n_columns);
     if (state.amounts.size() != checked_product(n, width) || state.coefficients.size() != by_column ||

@@ -75,6 +75,7 @@ class OnlineMachine final : public OnlineLearner {
     double step(Index slot, const Move& move);
     void apply(Index slot, const Move& move);
     void change_scores(Index slot);
+    bool rows_pay() const;
     void empty(Index slot);
     void release_if_idle(Index slot);
     Index draw_kept();

@@ -9,6 +9,15 @@
 
 namespace multimargin {
 
+namespace {
+
+// From so many features on a kernel value costs more than fetching one from memory, and below that more than from a
+// processor's cache of about this size.
+constexpr Index dear_features = 24;
+constexpr double near_bytes = 16e6;
+
+}  // namespace
+
 // t - m(F) of the components considered, given the score columns.
 template <class Column>
 void OnlineMachine::gradients_at(Index label, Column column) {
@@ -177,8 +186,17 @@ void OnlineMachine::apply(Index slot, const Move& move) {
     ++n_steps_;
 }
 
+// Whether kernel rows are kept: all of them must fit, and be cheaper to fetch than to compute together. Slots are never
+// given up, so that once they do not they never will.
+bool OnlineMachine::rows_pay() const {
+    const double bytes = static_cast<double>(kept_.n_slots()) * static_cast<double>(kept_.n_slots()) * sizeof(double);
+    return bytes <= options_.cache_bytes && (kept_.n_features() >= dear_features || bytes <= near_bytes);
+}
+
 // Of all examples, by what the coefficients of one have changed.
 void OnlineMachine::change_scores(Index slot) {
+    if (rows_pay()) return scores_.add_row(kept_.row(slot), change_);
+    kept_.keep_no_rows();
     if (scores_.is_full()) scores_.catch_up(kept_, team_);
     scores_.add_step(kept_.example(slot), change_);
 }

@@ -26,7 +26,7 @@ double sum_of_list(const int* slots, const double* values, std::size_t n, const 
 void SlotCoefficients::set(Index slot, Index column, double value) {
     const double before = table_.at(slot, column);
     table_.at(slot, column) = value;
-    if (value == 0.0 && before == 0.0) return;
+    if (few_columns() || (value == 0.0 && before == 0.0)) return;
     List& list = lists_[unsigned_index(column)];
     const auto found = std::lower_bound(list.slots.begin(), list.slots.end(), static_cast<int>(slot));
     const auto place = list.values.begin() + (found - list.slots.begin());
@@ -44,7 +44,7 @@ void SlotCoefficients::set(Index slot, Index column, double value) {
 }
 
 void SlotCoefficients::combine(std::span<const double> weights, double* out) const {
-    if (n_nonzero_ * numbers_for_one > static_cast<Index>(weights.size()) * ld()) {
+    if (few_columns() || n_nonzero_ * numbers_for_one > static_cast<Index>(weights.size()) * ld()) {
         table_.combine(weights, out);
         return;
     }

@@ -10,7 +10,7 @@ namespace multimargin {
 
 // A table, and for each column the list of its slots that are not 0: an example has variables above 0 for a few classes
 // only, so that the scores of a point need a few numbers of each line. Lists ascend, so that a sum does not depend on
-// the way that led to the coefficients.
+// the way that led to the coefficients. Few columns have no lists: their lines are short.
 class SlotCoefficients {
   public:
     explicit SlotCoefficients(Index n_columns) : table_(n_columns), lists_(unsigned_index(n_columns)) {}
@@ -28,6 +28,8 @@ class SlotCoefficients {
         std::vector<int> slots;
         std::vector<double> values;
     };
+
+    bool few_columns() const { return width() <= 8; }
 
     SlotTable table_;
     std::vector<List> lists_;

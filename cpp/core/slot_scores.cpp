@@ -66,6 +66,22 @@ void SlotScores::read(Index slot, const double* x, std::span<double> columns) co
     }
 }
 
+void SlotScores::add_row(const double* row, std::span<const double> change) {
+    if (n_waiting_ > 0) throw std::logic_error("steps come in their order");
+    changed_.clear();
+    factors_.clear();
+    for (Index c = 0; c < n_columns_; ++c) {
+        if (change[unsigned_index(c)] == 0.0) continue;
+        changed_.push_back(static_cast<int>(c));
+        factors_.push_back(change[unsigned_index(c)]);
+    }
+    for (AlignedVector<double>& scores : scores_) {
+        simd::best_table().add_row_f64({row, scores.data(), panel_width, changed_.data(), factors_.data(),
+                                        static_cast<simd::Size>(changed_.size()), panel_width});
+        row += panel_width;
+    }
+}
+
 void SlotScores::add_step(const double* x, std::span<const double> change) {
     if (is_full()) throw std::logic_error("too many steps wait");
     const Index step = n_waiting_++;

@@ -9,10 +9,11 @@
 
 namespace multimargin {
 
-// Score columns of all slots. A step adds its example's kernel row to some of them, but only later, together with those
-// of other steps: the rows of many steps are computed at once while a panel's examples and scores are at hand, and no
-// row is kept. A slot that is looked at before gets its part of the waiting steps at once. Additions have one order
-// wherever they are made, and a kernel value one set of bits, so that the scores do not depend on when that was.
+// Score columns of all slots. A step adds its example's kernel row to some of them: at once where the row is known,
+// else later, together with those of other steps. Then the rows of many steps are computed at once while a panel's
+// examples and scores are at hand, and no row is kept. A slot that is looked at before gets its part of the waiting
+// steps at once. Additions have one order wherever they are made, and a kernel value one set of bits, so that the
+// scores do not depend on when that was.
 class SlotScores {
   public:
     // Steps that wait at most: as many as are looked at together, in whole blocks of the rows that tiles are made of.
@@ -31,7 +32,10 @@ class SlotScores {
     void read(Index slot, const double* x, std::span<double> columns) const;
     std::size_t read_size() const { return unsigned_index(n_strips_ * simd::panel_width); }
 
-    // All scores change by k(x, .) times an entry for each column. Only if not is_full().
+    // All scores change by k(x, .) times an entry for each column, now: given these kernel values, and if nothing
+    // waits.
+    void add_row(const double* row, std::span<const double> change);
+    // The same later, if not is_full().
     void add_step(const double* x, std::span<const double> change);
     bool is_full() const { return n_waiting_ == most_waiting; }
     // Brings all slots up to date; with a team where that is worth waking it.
@@ -55,6 +59,8 @@ class SlotScores {
     AlignedVector<double> changes_;            // by strip and step
     std::vector<const double*> change_lines_;  // of changes_
     std::vector<ColumnSteps> by_column_;
+    std::vector<int> changed_;  // columns, and by how much, of the row that is added
+    std::vector<double> factors_;
 };
 
 }  // namespace multimargin

@@ -211,7 +211,8 @@ TEST(online_machine_bits_do_not_depend_on_threads_looks_and_stops) {
     std::vector<double> X(unsigned_index(400 * width));
     for (double& value : X) value = static_cast<double>(rng.next() >> 11) * 0x1p-53;
     const Machine machine = relative_machine(4, Bound::box);
-    const OnlineOptions options;
+    OnlineOptions options;
+    options.cache_bytes = 100'000;  // for the first steps only
     OnlineMachine alone(kernel_of(0.1), width, machine, options, 9), helped(kernel_of(0.1), width, machine, options, 9);
     ThreadTeam team(3);
     helped.work_with(&team);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "check.hpp"
 #include "rng.hpp"
@@ -137,6 +138,20 @@ TEST(slot_scores_bits_do_not_depend_on_when_steps_are_added_nor_on_threads) {
     }
 }
 
+TEST(slot_scores_rows_are_added_with_the_same_bits_as_steps_that_waited) {
+    Stream stream(KernelKind::rbf, 7, 5, 6);
+    for (int k = 0; k < 200; ++k) stream.take_in();
+    const std::vector<double> before = stream.all(), change{0.5, 0.0, -0.3, 0.0, 0.1};
+    std::vector<double> row(unsigned_index(stream.kept.n_slots()));
+    stream.scores.add_step(stream.kept.example(3), change);
+    const std::vector<double> waited = stream.all();
+    CHECK_THROWS(stream.scores.add_row(row.data(), change), std::logic_error);
+    Stream again(KernelKind::rbf, 7, 5, 6);
+    for (int k = 0; k < 200; ++k) again.take_in();
+    again.scores.add_row(again.kept.row(3), change);
+    CHECK(!same_bits(before, waited) && same_bits(again.all(), waited));
+}
+
 TEST(slot_scores_take_no_more_steps_than_may_wait) {
     Stream stream(KernelKind::rbf, 2, 3, 3);
     stream.take_in();
@@ -147,8 +162,9 @@ TEST(slot_scores_take_no_more_steps_than_may_wait) {
 }
 
 TEST(slot_coefficients_sum_what_is_not_zero_in_the_order_of_the_slots) {
-    constexpr Index n_slots = 192, n_columns = 9;
-    for (const Index n_filled : {200, 3000}) {  // by lists, and by lines
+    constexpr Index n_slots = 192;
+    // By lists, by lines because most are not 0, and because there are few columns.
+    for (const auto& [n_columns, n_filled] : {std::pair<Index, Index>{9, 200}, {9, 3000}, {3, 100}}) {
         Rng rng(4);
         SlotCoefficients grown(n_columns), made(n_columns);
         grown.resize(n_slots);
