@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn.datasets import make_classification
 from threadpoolctl import threadpool_limits
 
-from multimargin import SVC
+from multimargin import SVC, OnlineSVC
 from multimargin.resources import available_bytes, cache_bytes, n_threads
+
+TASKS = Path("/proc/self/task")  # the threads of this process, where the system shows them
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +45,28 @@ def test_bit_identical_for_any_number_of_threads(
         np.testing.assert_array_equal(results[0][0], other[0])
         np.testing.assert_array_equal(results[0][1], other[1])
         assert results[0][2] == other[2]
+
+
+def _learn_online(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    clf = OnlineSVC(C=2.0, gamma=0.01, multi_class="ww", cache_size=0.0)
+    coefficients: np.ndarray = clf.partial_fit(X, y).dual_coef_
+    return coefficients
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_stream_is_bit_identical_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = make_classification(1500, 40, n_informative=20, n_classes=4, random_state=0)
+    results, alive = [], set()
+    for threads in (1, 2, 5):
+        monkeypatch.setattr("multimargin.online.stream.n_threads", lambda n=threads: n)
+        results.append(_learn_online(X, y))
+        alive.add(len(list(TASKS.iterdir())) if TASKS.exists() else 0)
+    assert len(alive) == 1  # no thread is left over that a fork would lose
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
+    if "fork" in multiprocessing.get_all_start_methods():
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            np.testing.assert_array_equal(pool.apply(_learn_online, (X, y)), results[0])
 
 
 def test_repeated_fits_are_identical(data: tuple[np.ndarray, np.ndarray]) -> None:

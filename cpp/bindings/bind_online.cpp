@@ -14,25 +14,29 @@ namespace {
 
 using namespace nb::literals;
 
-// Threads are begun for so many rows; they end with the call.
+// Rows for which it is worth beginning a thread.
 constexpr std::size_t rows_worth_threads = 16;
 
-class Helped {
+// Lends threads to a learner for one call: none is alive between calls, where the process may fork.
+class Helpers {
   public:
-    Helped(OnlineLearner& learner, QuickTeam* team) : learner_(learner) { learner.work_with(team); }
-    Helped(const Helped&) = delete;
-    Helped& operator=(const Helped&) = delete;
-    ~Helped() { learner_.work_with(nullptr); }
+    Helpers(OnlineLearner& learner, Index n_threads) : learner_(learner), team_(n_threads) {
+        if (n_threads > 1) learner_.work_with(&team_);
+    }
+    Helpers(const Helpers&) = delete;
+    Helpers& operator=(const Helpers&) = delete;
+    ~Helpers() { learner_.work_with(nullptr); }
 
   private:
     OnlineLearner& learner_;
+    QuickTeam team_;
 };
 
 // Learns from rows until an exception ends it, which is returned, else None. The classes predicted go into an array of
 // the caller's, so that they are not lost if Python raises Ctrl-C at the moment when this returns.
 nb::object add_block(OnlineLearner& learner, const Matrix<double>& X, const Vector1<std::int64_t>& labels,
                      const Vector1<double>& caps, const Vector1<std::int64_t>& ids,
-                     nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> predicted) {
+                     nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> predicted, Index n_threads) {
     const std::size_t n = X.shape(0), width = X.shape(1);
     if (labels.shape(0) != n || caps.shape(0) != n || ids.shape(0) != n || predicted.shape(0) != n) {
         throw nb::value_error("labels, caps, ids and predicted need one entry for each row");
@@ -41,9 +45,8 @@ nb::object add_block(OnlineLearner& learner, const Matrix<double>& X, const Vect
     PythonWatcher watcher(nb::none(), nullptr);
     {
         const nb::gil_scoped_release released;
+        const Helpers helpers(learner, n >= rows_worth_threads ? n_threads : 1);
         Monitor monitor(&watcher, infinity);
-        QuickTeam team(learner.n_threads());
-        const Helped helped(learner, n >= rows_worth_threads ? &team : nullptr);
         for (std::size_t i = 0; i < n && !monitor.poll(); ++i) {
             predicted.data()[i] = learner.add(X.data() + i * width, labels.data()[i], caps.data()[i], ids.data()[i]);
         }
@@ -52,11 +55,12 @@ nb::object add_block(OnlineLearner& learner, const Matrix<double>& X, const Vect
 }
 
 // Steps on kept examples until none violates optimality, at most so many rounds; whether that was reached.
-bool improve(OnlineLearner& learner, Index n_rounds) {
+bool improve(OnlineLearner& learner, Index n_rounds, Index n_threads) {
     SignalWatcher watcher;
     bool reached = false;
     {
         const nb::gil_scoped_release released;
+        const Helpers helpers(learner, n_threads);
         Monitor monitor(&watcher, infinity);
         for (Index round = 0; round < n_rounds && !reached && !monitor.poll(); ++round) reached = !learner.improve();
     }
@@ -78,11 +82,11 @@ OnlineScheme scheme_of(const std::string& name) {
 }
 
 OnlineOptions make_options(const std::string& selection, Index reprocess, Index budget, bool exact_bias, double tol,
-                           double cache_bytes, Index n_threads) {
+                           double cache_bytes) {
     const Selection chosen = choice_of<Selection>(selection, {{"second-order", Selection::second_order},
                                                               {"first-order", Selection::first_order},
                                                               {"random", Selection::random}});
-    return {chosen, reprocess, budget, exact_bias, tol, cache_bytes, n_threads};
+    return {chosen, reprocess, budget, exact_bias, tol, cache_bytes};
 }
 
 NumpyArray<std::int64_t> integers(const std::vector<Index>& values) {
@@ -195,11 +199,11 @@ OnlineMachine make_online_machine(const Kernel& kernel, Index n_features, const 
 void bind_online(nb::module_& module) {
     nb::class_<OnlineOptions>(module, "OnlineOptions")
         .def(nb::new_(&make_options), "selection"_a, "reprocess"_a, "budget"_a, "exact_bias"_a, "tol"_a,
-             "cache_bytes"_a, "n_threads"_a);
+             "cache_bytes"_a);
     nb::class_<OnlineLearner>(module, "OnlineLearner")
-        .def("add", &add_block, "X"_a, "labels"_a, "caps"_a, "ids"_a, "predicted"_a.noconvert())
+        .def("add", &add_block, "X"_a, "labels"_a, "caps"_a, "ids"_a, "predicted"_a.noconvert(), "n_threads"_a = 1)
         .def("forget", &OnlineLearner::forget, "number"_a)
-        .def("improve", &improve, "n_rounds"_a)
+        .def("improve", &improve, "n_rounds"_a, "n_threads"_a = 1)
         .def("dual", &OnlineLearner::dual)
         .def("violation", &OnlineLearner::violation)
         .def_prop_ro("n_kept", [](const OnlineLearner& self) { return self.kept().size(); })

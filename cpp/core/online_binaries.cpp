@@ -69,24 +69,19 @@ OnlineBinaries::OnlineBinaries(const Kernel& kernel, const BinariesState& state,
 }
 
 // Each pair has kernel rows of its own, so that pairs can work at the same time. Machines of all classes ask for the
-// same rows, and share them as far as there are no more threads than groups.
+// same rows and share them.
 void OnlineBinaries::make_machines() {
     if (n_classes_ < 2) throw std::invalid_argument("a classifier needs two classes");
     groups_.resize(unsigned_index(n_classes_));
     const double bytes = options_.cache_bytes;
     if (scheme_ == OnlineScheme::ova) {
-        const Index n_groups = std::clamp<Index>(options_.n_threads, 1, n_classes_);
-        std::vector<std::shared_ptr<MemberRows>> rows;
-        for (auto& groups : groups_) groups.resize(unsigned_index(n_groups));
         std::vector<Index> all(unsigned_index(n_classes_));
         std::iota(all.begin(), all.end(), 0);
-        for (Index g = 0; g < n_groups; ++g) rows.push_back(make_rows(all, bytes / static_cast<double>(n_groups)));
-        for (Index c = 0; c < n_classes_; ++c) {
-            const std::size_t group = unsigned_index(c % n_groups);
-            machines_.emplace_back(OnlineBinary::Part{c, c, c}, rows[group]);
-            for (Index label = 0; label < n_classes_; ++label) {
-                groups_of(label)[group].push_back({c, c == label ? 1.0 : -1.0});
-            }
+        const std::shared_ptr<MemberRows> rows = make_rows(all, bytes);
+        for (Index c = 0; c < n_classes_; ++c) machines_.emplace_back(OnlineBinary::Part{c, c, c}, rows);
+        for (Index label = 0; label < n_classes_; ++label) {
+            groups_of(label).resize(1);
+            for (Index c = 0; c < n_classes_; ++c) groups_of(label)[0].push_back({c, c == label ? 1.0 : -1.0});
         }
     } else {
         const double n_pairs = static_cast<double>(n_classes_ * (n_classes_ - 1) / 2);

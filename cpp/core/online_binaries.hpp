@@ -28,7 +28,6 @@ class OnlineBinaries final : public OnlineLearner {
                    const OnlineOptions& options);
 
     void work_with(QuickTeam* team) override { team_ = team; }
-    Index n_threads() const override { return options_.n_threads; }
     // Predicts, then learns: PROCESS and REPROCESS in every machine that has a part for the class.
     Index add(const double* x, Index label, double cap, Index id) override;
     bool forget(Index id) override;

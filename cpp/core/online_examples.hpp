@@ -78,8 +78,9 @@ class KeptExamples {
     Index n_panels() const { return static_cast<Index>(panels_.size()); }
     const Arrivals& arrivals(Index label) const { return arrivals_[unsigned_index(label)]; }
     const std::vector<Index>& panels_of(Index label) const { return panels_of_[unsigned_index(label)]; }
-    const double* panel_data(Index panel) const { return panels_[unsigned_index(panel)].data(); }
+    // The features of an example, and of the 64 of a panel, feature by feature.
     const double* example(Index slot) const { return examples_.data() + slot * n_features_; }
+    const double* panel_data(Index panel) const { return panels_[unsigned_index(panel)].data(); }
     // The kernel values of a point with the examples of a panel, with some of them at least.
     void evaluate(const double* x, const double* panel, double* out, Index first = 0,
                   Index last = simd::panel_width) const;

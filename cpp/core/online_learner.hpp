@@ -17,15 +17,13 @@ struct OnlineOptions {
     bool exact_bias = true;
     double tol = 1e-3;
     double cache_bytes = 2e8;
-    Index n_threads = 1;
 };
 
 class OnlineLearner {
   public:
     virtual ~OnlineLearner() = default;
-    // Threads for the calls that follow, until it is told to do without (null).
-    virtual void work_with(QuickTeam*) {}
-    virtual Index n_threads() const = 0;
+    // Threads that may help, until null is given; what is learnt does not depend on them.
+    virtual void work_with(QuickTeam* team) = 0;
     // Returns the example's class by what was learnt before it, then learns from it.
     virtual Index add(const double* x, Index label, double cap, Index id) = 0;
     // Takes an example out; false when it is not kept.

@@ -1,6 +1,7 @@
 #include "online_machine.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace multimargin {
@@ -29,13 +30,15 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, Index n_features, Machine mac
     : machine_(std::move(machine)),
       options_(options),
       kept_(kernel, n_features),
-      rows_(all_labels(machine_.n_classes), static_cast<std::size_t>(options.cache_bytes)),
+      rows_(
+          std::make_unique<MemberRows>(all_labels(machine_.n_classes), static_cast<std::size_t>(options.cache_bytes))),
       amounts_(machine_.max_components()),
       coefficients_(machine_.n_columns()),
-      scores_(unsigned_index(machine_.n_columns())),
+      scores_(kernel, n_features, machine_.n_columns()),
       rng_(seed) {
     columns_.resize(unsigned_index(coefficients_.ld()));
     change_.resize(unsigned_index(coefficients_.ld()));
+    read_.resize(scores_.read_size());
 }
 
 OnlineMachine::OnlineMachine(const Kernel& kernel, const MachineState& state, Machine machine,
@@ -52,10 +55,9 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, const MachineState& state, Ma
     for (Index slot = 0; slot < n; ++slot) {
         if (kept_.label(slot) >= machine_.n_classes) throw std::invalid_argument("a class is not known");
         std::copy_n(state.amounts.data() + slot * width, width, amounts_.line(slot));
-        std::copy_n(state.coefficients.data() + slot * n_columns, n_columns, coefficients_.line(slot));
-        for (Index c = 0; c < n_columns; ++c) {
-            scores_[unsigned_index(c)][unsigned_index(slot)] = state.scores[unsigned_index(slot * n_columns + c)];
-        }
+        const double* coefficients = state.coefficients.data() + slot * n_columns;
+        for (Index c = 0; c < n_columns; ++c) coefficients_.set(slot, c, coefficients[c]);
+        scores_.set(slot, state.scores.data() + slot * n_columns);
     }
     rates_ = state.rates;
 }
@@ -63,7 +65,7 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, const MachineState& state, Ma
 void OnlineMachine::resize() {
     amounts_.resize(kept_.n_slots());
     coefficients_.resize(kept_.n_slots());
-    for (auto& column : scores_) column.resize(unsigned_index(kept_.n_slots()), 0.0);
+    scores_.resize(kept_.n_slots());
 }
 
 void OnlineMachine::release_if_idle(Index slot) {
@@ -75,32 +77,27 @@ void OnlineMachine::release_if_idle(Index slot) {
 
 // Takes an example out, with what is left of its coefficients.
 void OnlineMachine::empty(Index slot) {
-    const Index n = kept_.n_slots();
-    const double* row = nullptr;
-    for (Index c = 0; c < machine_.n_columns(); ++c) {
-        const double left = coefficients_.at(slot, c);
-        if (left == 0.0) continue;
-        if (row == nullptr) {
-            rows_.make_ready(kept_);
-            row = rows_.row(kept_, slot);
-        }
-        add_row(-left, row, scores_[unsigned_index(c)].data(), n);
-        coefficients_.at(slot, c) = 0.0;
+    const double* left = coefficients_.line(slot);
+    if (std::any_of(left, left + coefficients_.width(), [](double value) { return value != 0.0; })) {
+        std::transform(left, left + coefficients_.ld(), change_.begin(), std::negate<>());
+        change_scores(slot);
+        for (Index c = 0; c < coefficients_.width(); ++c) coefficients_.set(slot, c, 0.0);
     }
     std::fill_n(amounts_.line(slot), amounts_.ld(), 0.0);
-    rows_.forget(slot);
+    if (rows_ != nullptr) rows_->forget(slot);
     kept_.release(slot);
 }
 
 // A slot for the example whose score columns were computed last.
 Index OnlineMachine::take_in(const double* x, Index label, double cap, Index id) {
     const Index slot = kept_.insert(x, label, cap, id);
-    rows_.make_ready(kept_);
-    rows_.newest_row(kept_, slot);
+    if (rows_ != nullptr) {
+        rows_->make_ready(kept_);
+        rows_->newest_row(kept_, slot);
+    }
     resize();
     std::fill_n(amounts_.line(slot), amounts_.ld(), 0.0);
-    std::fill_n(coefficients_.line(slot), coefficients_.ld(), 0.0);
-    for (std::size_t c = 0; c < scores_.size(); ++c) scores_[c][unsigned_index(slot)] = columns_[c];
+    scores_.set(slot, columns_.data());
     return slot;
 }
 
@@ -242,7 +239,13 @@ MachineState OnlineMachine::state() const {
         const double* b = coefficients_.line(slot);
         state.amounts.insert(state.amounts.end(), a, a + amounts_.width());
         state.coefficients.insert(state.coefficients.end(), b, b + coefficients_.width());
-        for (const auto& column : scores_) state.scores.push_back(column[unsigned_index(slot)]);
+    }
+    state.scores.resize(state.coefficients.size());
+    std::vector<double> columns(scores_.read_size());
+    for (Index slot = 0; slot < kept_.n_slots(); ++slot) {
+        if (!kept_.is_used(slot)) continue;  // its scores mean nothing
+        scores_.read(slot, kept_.example(slot), columns);
+        std::copy_n(columns.begin(), coefficients_.width(), state.scores.begin() + slot * coefficients_.width());
     }
     state.rates = rates_;
     state.random = rng_.state();

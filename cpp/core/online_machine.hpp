@@ -3,12 +3,15 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "machine.hpp"
 #include "member_rows.hpp"
 #include "online_learner.hpp"
 #include "rng.hpp"
+#include "slot_coefficients.hpp"
+#include "slot_scores.hpp"
 
 namespace multimargin {
 
@@ -38,7 +41,6 @@ class OnlineMachine final : public OnlineLearner {
     // PROCESS OLD on every kept example.
     bool improve() override;
 
-    Index n_threads() const override { return options_.n_threads; }
     const KeptExamples& kept() const override { return kept_; }
     const Machine& machine() const { return machine_; }
     Index n_steps() const override { return n_steps_; }
@@ -47,6 +49,7 @@ class OnlineMachine final : public OnlineLearner {
     double dual() override;
     double violation() override;
     MachineState state() const;
+    void work_with(QuickTeam* team) override { team_ = team; }
 
   private:
     enum Operation { process_new, process_old, optimize };
@@ -59,17 +62,22 @@ class OnlineMachine final : public OnlineLearner {
 
     template <class Column>
     void gradients_at(Index label, Column column);
-    void gradients(Index slot);
+    void gradients(Index slot, bool only_nonzero = false);
+    void consider(Index slot, bool only_nonzero);
     bool is_violated_at_zero(Index label);
     Index take_in(const double* x, Index label, double cap, Index id);
     double violation_of(Index slot) const;
     double hessian(Index slot, Index p, Index q) const;
-    Move box_move(Index slot, bool only_nonzero);
-    Move simplex_move(Index slot, bool only_nonzero);
+    bool stays_at_zero(Index slot, Index first, Index q) const;
+    Move box_move(Index slot);
+    Index box_second(Index slot, Index first);
+    Move simplex_move(Index slot);
     Move box_step(Index slot, Index first, Index second) const;
     Move choose(Index slot, bool only_nonzero);
     double step(Index slot, const Move& move);
     void apply(Index slot, const Move& move);
+    void change_scores(Index slot);
+    bool rows_pay() const;
     void empty(Index slot);
     void release_if_idle(Index slot);
     Index draw_kept();
@@ -86,10 +94,13 @@ class OnlineMachine final : public OnlineLearner {
     Machine machine_;
     OnlineOptions options_;
     KeptExamples kept_;
-    MemberRows rows_;  // of all classes: places are slots
-    SlotTable amounts_, coefficients_;
-    std::vector<AlignedVector<double>> scores_;  // by score column, over slots
-    std::vector<double> gradient_, change_, columns_;
+    std::unique_ptr<MemberRows> rows_;  // of all classes, so that places are slots; null: none is kept
+    SlotTable amounts_;
+    SlotCoefficients coefficients_;
+    SlotScores scores_;
+    std::vector<double> gradient_, change_, columns_, read_;
+    std::vector<Index> considered_;  // components that a step may move
+    QuickTeam* team_ = nullptr;
     std::array<double, 3> rates_{1.0, 1.0, 1.0};
     double work_ = 0.0;  // kernel values and score entries so far
     Index n_steps_ = 0;

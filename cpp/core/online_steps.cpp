@@ -1,6 +1,7 @@
 // The steps of LaRank: which two variables of an example move, and how far.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "online_machine.hpp"
 #include "problem.hpp"
@@ -8,24 +9,46 @@
 
 namespace multimargin {
 
-// t - m(F) of a class's components, given the score columns.
+namespace {
+
+// From so many features on a kernel value costs more than fetching one from memory, and below that more than from a
+// processor's cache of about this size.
+constexpr Index dear_features = 24;
+constexpr double near_bytes = 16e6;
+
+}  // namespace
+
+// t - m(F) of the components considered, given the score columns.
 template <class Column>
 void OnlineMachine::gradients_at(Index label, Column column) {
     const auto& components = machine_.of(label);
     gradient_.resize(components.size());
     const double mean = machine_.sum_to_zero ? column(machine_.n_classes) : 0.0;
-    for (std::size_t p = 0; p < components.size(); ++p) {
-        const Component& m = components[p];
+    for (const Index p : considered_) {
+        const Component& m = components[unsigned_index(p)];
         const double margin = m.value1 * column(m.class1) + (m.class2 >= 0 ? m.value2 * column(m.class2) : 0.0);
-        gradient_[p] = m.target - margin + m.row_sum() * mean;
+        gradient_[unsigned_index(p)] = m.target - margin + m.row_sum() * mean;
     }
 }
 
-void OnlineMachine::gradients(Index slot) {
-    gradients_at(kept_.label(slot), [&](Index c) { return scores_[unsigned_index(c)][unsigned_index(slot)]; });
+// All components of an example, or those whose variables are not 0: few of many classes.
+void OnlineMachine::consider(Index slot, bool only_nonzero) {
+    considered_.clear();
+    const Index n = static_cast<Index>(machine_.of(kept_.label(slot)).size());
+    for (Index p = 0; p < n; ++p) {
+        if (!only_nonzero || amounts_.at(slot, p) > 0.0) considered_.push_back(p);
+    }
+}
+
+void OnlineMachine::gradients(Index slot, bool only_nonzero) {
+    consider(slot, only_nonzero);
+    scores_.read(slot, kept_.example(slot), read_);
+    gradients_at(kept_.label(slot), [&](Index c) { return read_[unsigned_index(c)]; });
 }
 
 bool OnlineMachine::is_violated_at_zero(Index label) {
+    considered_.resize(machine_.of(label).size());
+    std::iota(considered_.begin(), considered_.end(), 0);
     gradients_at(label, [&](Index c) { return columns_[unsigned_index(c)]; });
     return *std::max_element(gradient_.begin(), gradient_.end()) > options_.tol;
 }
@@ -55,19 +78,20 @@ OnlineMachine::Move OnlineMachine::box_step(Index slot, Index first, Index secon
     return {first, second, m1, m2, g1 * m1 + g2 * m2 - 0.5 * (q11 * m1 * m1 + q22 * m2 * m2) - q12 * m1 * m2};
 }
 
+// A variable at 0 whose gradient points down, the more so the farther the first one goes, adds nothing to its step.
+bool OnlineMachine::stays_at_zero(Index slot, Index first, Index q) const {
+    if (amounts_.at(slot, q) > 0.0 || gradient_[unsigned_index(q)] > 0.0) return false;
+    return hessian(slot, first, q) * gradient_[unsigned_index(first)] >= 0.0;
+}
+
 // The first variable violates most (by chance: at all); the second gains most beside it, violates next, or is drawn.
-OnlineMachine::Move OnlineMachine::box_move(Index slot, bool only_nonzero) {
+OnlineMachine::Move OnlineMachine::box_move(Index slot) {
     const double cap = kept_.cap(slot);
-    const Index n = static_cast<Index>(gradient_.size());
     const bool drawn = options_.selection == Selection::random;
-    const auto violation = [&](Index p) {
-        const double a = amounts_.at(slot, p);
-        return only_nonzero && a <= 0.0 ? 0.0 : simd::box_violation_of(gradient_[unsigned_index(p)], a, cap);
-    };
-    Index first = -1, second = -1, n_found = 0;
+    Index first = -1, n_found = 0;
     double largest = options_.tol;
-    for (Index p = 0; p < n; ++p) {
-        const double here = violation(p);
+    for (const Index p : considered_) {
+        const double here = simd::box_violation_of(gradient_[unsigned_index(p)], amounts_.at(slot, p), cap);
         if (here <= options_.tol || !(drawn ? rng_.below(++n_found) == 0 : here > largest)) continue;
         largest = here;
         first = p;
@@ -75,40 +99,49 @@ OnlineMachine::Move OnlineMachine::box_move(Index slot, bool only_nonzero) {
     if (first < 0) return {};
     Move best = box_step(slot, first, -1);
     if (options_.selection == Selection::second_order) {
-        for (Index q = 0; q < n; ++q) {
-            if (q == first || (only_nonzero && amounts_.at(slot, q) <= 0.0)) continue;
+        for (const Index q : considered_) {
+            if (q == first || stays_at_zero(slot, first, q)) continue;
             const Move move = box_step(slot, first, q);
             if (move.gain > best.gain) best = move;
         }
         return best;
     }
-    largest = 0.0;
-    n_found = 0;
-    for (Index q = 0; q < n; ++q) {
-        const double here = violation(q);
-        if (q == first || here <= 0.0 || !(drawn ? rng_.below(++n_found) == 0 : here > largest)) continue;
-        largest = here;
-        second = q;
-    }
+    const Index second = box_second(slot, first);
     return second < 0 ? best : box_step(slot, first, second);
 }
 
+// By the gradient or by chance; -1: none violates.
+Index OnlineMachine::box_second(Index slot, Index first) {
+    const double cap = kept_.cap(slot);
+    Index second = -1, n_found = 0;
+    double largest = 0.0;
+    for (const Index q : considered_) {
+        const double here = simd::box_violation_of(gradient_[unsigned_index(q)], amounts_.at(slot, q), cap);
+        const bool taken = options_.selection == Selection::random
+                               ? here > 0.0 && q != first && rng_.below(++n_found) == 0
+                               : here > largest;
+        if (q == first || !taken) continue;
+        largest = here;
+        second = q;
+    }
+    return second;
+}
+
 // One variable rises by what another, or the slack, falls. The slack is a component of gradient 0 (HL02 (21)).
-OnlineMachine::Move OnlineMachine::simplex_move(Index slot, bool only_nonzero) {
-    const Index n = static_cast<Index>(gradient_.size());
+OnlineMachine::Move OnlineMachine::simplex_move(Index slot) {
     double sum = 0.0;
-    for (Index p = 0; p < n; ++p) sum += amounts_.at(slot, p);
+    for (const Index p : considered_) sum += amounts_.at(slot, p);  // all others are 0
     const double cap = kept_.cap(slot), slack = sum < cap * simd::full_share ? cap - sum : 0.0;
     const auto slope = [&](Index p) { return p < 0 ? 0.0 : gradient_[unsigned_index(p)]; };
     const auto room = [&](Index p) { return p < 0 ? slack : amounts_.at(slot, p); };
     Move move;
-    Index rise = -2, fall = -2, n_found = 0;
-    for (Index p = -1; p < n; ++p) {
-        if (p >= 0 && only_nonzero && room(p) <= 0.0) continue;
-        if (rise == -2 || slope(p) > slope(rise)) rise = p;
+    Index rise = -1, fall = -2, n_found = 0;
+    for (const Index p : considered_) {
+        if (slope(p) > slope(rise)) rise = p;
     }
     double largest = 0.0;
-    for (Index q = -1; q < n; ++q) {
+    for (std::size_t k = 0; k <= considered_.size(); ++k) {
+        const Index q = k == 0 ? -1 : considered_[k - 1];
         const double difference = slope(rise) - slope(q);
         if (q == rise || room(q) <= 0.0 || difference <= options_.tol) continue;
         double merit = difference;
@@ -143,23 +176,38 @@ void OnlineMachine::apply(Index slot, const Move& move) {
         if (at_bound(a, cap)) a = cap;
         machine_.add_to_columns(components[unsigned_index(p)], a - before, change_.data());
     }
-    rows_.make_ready(kept_);
-    const double* row = rows_.row(kept_, slot);
-    const Index n = kept_.n_slots();
     for (Index c = 0; c < machine_.n_columns(); ++c) {
         const double change = change_[unsigned_index(c)];
         if (change == 0.0) continue;
-        coefficients_.at(slot, c) += change;
-        add_row(change, row, scores_[unsigned_index(c)].data(), n);
-        work_ += static_cast<double>(n);
+        coefficients_.set(slot, c, coefficients_.at(slot, c) + change);
+        work_ += static_cast<double>(kept_.n_slots());
     }
+    change_scores(slot);
     ++n_steps_;
 }
 
+// Whether kernel rows are kept: all of them must fit, and be cheaper to fetch than to compute together. Slots are never
+// given up, so that once they do not they never will.
+bool OnlineMachine::rows_pay() const {
+    const double bytes = static_cast<double>(kept_.n_slots()) * static_cast<double>(kept_.n_slots()) * sizeof(double);
+    return bytes <= options_.cache_bytes && (kept_.n_features() >= dear_features || bytes <= near_bytes);
+}
+
+// Of all examples, by what the coefficients of one have changed.
+void OnlineMachine::change_scores(Index slot) {
+    if (rows_ != nullptr && !rows_pay()) rows_.reset();
+    if (rows_ != nullptr) {
+        rows_->make_ready(kept_);
+        return scores_.add_row(rows_->row(kept_, slot), change_);
+    }
+    if (scores_.is_full()) scores_.catch_up(kept_, team_);
+    scores_.add_step(kept_.example(slot), change_);
+}
+
 OnlineMachine::Move OnlineMachine::choose(Index slot, bool only_nonzero) {
-    gradients(slot);
+    gradients(slot, only_nonzero);
     work_ += static_cast<double>(amounts_.width());
-    return machine_.bound == Bound::box ? box_move(slot, only_nonzero) : simplex_move(slot, only_nonzero);
+    return machine_.bound == Bound::box ? box_move(slot) : simplex_move(slot);
 }
 
 // One step on an example; its gain in the dual. Counts the row as computed, whether or not it was kept, so that the
@@ -172,6 +220,7 @@ double OnlineMachine::step(Index slot, const Move& move) {
 }
 
 double OnlineMachine::dual() {
+    scores_.catch_up(kept_, team_);
     double twice = 0.0;  // sum t a - sum a m(F)/2, with m(F) = t - gradient
     for (Index slot = 0; slot < kept_.n_slots(); ++slot) {
         if (!kept_.is_used(slot)) continue;
@@ -185,6 +234,7 @@ double OnlineMachine::dual() {
 }
 
 double OnlineMachine::violation() {
+    scores_.catch_up(kept_, team_);
     double largest = 0.0;
     for (Index slot = 0; slot < kept_.n_slots(); ++slot) {
         if (!kept_.is_used(slot)) continue;

@@ -148,7 +148,6 @@ TEST(online_binaries_learn_the_same_bits_with_threads) {
         OnlineOptions options;
         options.cache_bytes = 300'000;
         OnlineBinaries alone(kernel_of(3.0), n_features, scheme, 8, options, 0);
-        options.n_threads = 3;
         OnlineBinaries helped(kernel_of(3.0), n_features, scheme, 8, options, 0);
         QuickTeam team(3);
         helped.work_with(&team);
@@ -241,6 +240,37 @@ TEST(online_machine_scores_stay_right_and_reach_the_optimum_of_the_kept) {
             }
             CHECK(learner.violation() <= options.tol);
         }
+    }
+}
+
+TEST(online_machine_bits_do_not_depend_on_threads_looks_and_stops) {
+    constexpr Index width = 120;  // so that threads are worth waking
+    Rng rng(8);
+    std::vector<double> X(unsigned_index(400 * width));
+    for (double& value : X) value = static_cast<double>(rng.next() >> 11) * 0x1p-53;
+    const Machine machine = relative_machine(4, Bound::box);
+    OnlineOptions options;
+    options.cache_bytes = 100'000;  // for the first steps only
+    OnlineMachine alone(kernel_of(0.1), width, machine, options, 9), helped(kernel_of(0.1), width, machine, options, 9);
+    QuickTeam team(3);
+    helped.work_with(&team);
+    const auto learn = [&](OnlineMachine& learner, Index i) {
+        learner.add(X.data() + i * width, i % 4, 2.0, i);
+        if (i % 50 == 49) learner.forget(i - 20);
+    };
+    for (Index i = 0; i < 200; ++i) learn(helped, i);
+    OnlineMachine restored(kernel_of(0.1), helped.state(), machine, options);
+    for (Index i = 200; i < 400; ++i) learn(helped, i);
+    for (Index i = 200; i < 400; ++i) learn(restored, i);
+    for (Index i = 0; i < 400; ++i) {
+        learn(alone, i);
+        alone.dual();
+    }
+    const MachineState a = alone.state();
+    CHECK(alone.kept().size() > 200);
+    for (const MachineState& b : {helped.state(), restored.state()}) {
+        CHECK(same_bits(a.amounts, b.amounts) && same_bits(a.scores, b.scores));
+        CHECK(same_bits(a.coefficients, b.coefficients) && same_bits(a.kept.ids, b.kept.ids));
     }
 }
 

@@ -1,4 +1,6 @@
 // The members of an online binary machine in every table against the scalar one.
+#include <algorithm>
+
 #include "check.hpp"
 #include "problems.hpp"
 #include "simd/table.hpp"
@@ -143,6 +145,25 @@ TEST(simd_members_score) {
             CHECK(table.members_score(c.starts.data(), static_cast<simd::Size>(c.starts.size()), c.beta.data(),
                                       c.row.data()) == expected);
         });
+    });
+}
+
+TEST(simd_tile_of_a_row_alone_has_the_columns_that_are_wanted) {
+    Numbers numbers(4);
+    const Index n_features = 3;
+    const AlignedVector<double> row = numbers.many<double>(n_features, -1.0, 1.0);
+    const AlignedVector<double> panel = numbers.many<double>(n_features * panel_width, -1.0, 1.0);
+    const simd::Evaluation e{simd::Form::squared_difference, simd::Transform::exponential, -0.7, 0.0, 0.0, 0};
+    for_each_table([&](const Table& table) {
+        AlignedVector<double> all(unsigned_index(panel_width));
+        table.tile_f64({row.data(), 1, n_features, panel.data(), all.data(), panel_width}, e);
+        for (Index first = 0; first < panel_width; ++first) {
+            for (Index last = first + 1; last <= panel_width; ++last) {
+                AlignedVector<double> some(unsigned_index(panel_width), -1.0);
+                table.tile_f64({row.data(), 1, n_features, panel.data(), some.data(), panel_width, first, last}, e);
+                CHECK(std::equal(all.begin() + first, all.begin() + last, some.begin() + first));
+            }
+        }
     });
 }
 

@@ -53,7 +53,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
     tol : float, default=1e-3
         Violations up to this size cause no step; also that of ``finalize``.
     cache_size : float, default=200.0
-        Megabytes for kernel rows of kept examples.
+        Megabytes for kernel rows of kept examples. LaRank keeps none once they do not all fit.
     class_weight : dict, "balanced" or None, default=None
         Factors on C by class; "balanced" for ``fit`` only.
     multi_class : str or Machine, default="ovo"

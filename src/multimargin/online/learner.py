@@ -41,8 +41,7 @@ class OnlineOptions:
     cache_bytes: float = 2e8
 
     def to_core(self) -> _core.OnlineOptions:
-        # Threads are those of the machine it runs on, whatever the one was on which it was pickled.
-        return _core.OnlineOptions(**asdict(self), n_threads=n_threads())
+        return _core.OnlineOptions(**asdict(self))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from multimargin.online.learner import Learner, OnlineOptions
 from multimargin.online.monitoring import StreamHistory
 from multimargin.online.settings import class_weights, make_options, make_recipe
 from multimargin.pair_model import PairModel
+from multimargin.resources import n_threads
 
 # Rows that are remembered while there is one class only.
 WAITING = 5
@@ -108,7 +109,7 @@ class Stream:
         parts = [np.ascontiguousarray(each if len(chosen) == len(X) else each[chosen]) for each in given]
         self._open = block
         try:
-            error = self.learner.core.add(*parts, block.predicted)
+            error = self.learner.core.add(*parts, block.predicted, n_threads())
         finally:
             self.settle()
         if error is not None:
