@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -16,9 +17,10 @@ FADING = 0.999
 
 
 @lru_cache(maxsize=8)
-def _fading(n: int) -> tuple[FloatArray, float]:
-    """Return the weights of n examples after the last one, and that of what came before them."""
-    return np.asarray(FADING ** np.arange(n - 1, -1, -1), dtype=np.float64), FADING**n
+def _fading(n: int) -> tuple[FloatArray, float, float]:
+    """Return the weights of n examples after the last one, their sum, and the weight of what came before them."""
+    weights = np.asarray(FADING ** np.arange(n - 1, -1, -1), dtype=np.float64)
+    return weights, float(weights.sum()), FADING**n
 
 
 @dataclass
@@ -42,10 +44,10 @@ class StreamHistory:
         self.n_seen += n_rows
         if correct is not None and len(correct):
             self.n_tested += len(correct)
-            self.n_correct += int(correct.sum())
-            weight, kept = _fading(len(correct))
+            self.n_correct += int(np.count_nonzero(correct))
+            weights, sum_of_weights, kept = _fading(len(correct))
             right, total = self._faded
-            self._faded = (right * kept + float(weight @ correct), total * kept + float(weight.sum()))
+            self._faded = (right * kept + float(weights @ correct), total * kept + sum_of_weights)
         if self._moment % self._stride == 0:
             self._points.append((self.n_seen, self._overall(), self._recent(), dual, n_support))
         self._moment += 1
@@ -55,7 +57,8 @@ class StreamHistory:
 
     def plus(self, correct: np.ndarray | None, n_rows: int, dual: float, n_support: int) -> StreamHistory:
         """Return a history that goes on from this one by ``add``."""
-        after = replace(self, _points=list(self._points))
+        after = copy(self)
+        after._points = list(self._points)
         after.add(correct, n_rows, dual, n_support)
         return after
 

@@ -36,7 +36,8 @@ class _Block:
         done = self.chosen[: np.count_nonzero(self.predicted >= 0)]
         whole = len(done) == len(self.chosen)
         ids = self.ids if whole else self.ids[done]
-        correct = None if self.known else np.asarray(self.predicted[: len(done)] == self.codes[done])
+        codes = self.codes if len(done) == len(self.codes) else self.codes[done]
+        correct = None if self.known else np.asarray(self.predicted[: len(done)] == codes)
         return len(ids), int(ids.max(initial=-1)), correct
 
 
