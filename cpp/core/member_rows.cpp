@@ -13,7 +13,9 @@ namespace {
 // A step needs two rows at once, and the search for the next one two others.
 constexpr Index rows_of_step = 4;
 constexpr Index first_rows = 16;
-constexpr Index first_values = Index{1} << 20;
+// Memory is asked for in a large piece where there is much of it, so that rows seldom move to another; what is not used
+// is not there. But not by each of many machines.
+constexpr std::size_t least_piece = std::size_t{1} << 17, largest_piece = std::size_t{1} << 22, share_of_all = 8;
 
 }  // namespace
 
@@ -35,7 +37,7 @@ void RowBlock::reallocate(Index n_rows, Index length) {
 void RowBlock::lengthen(Index n_values) {
     if (n_values <= length_) return;
     const Index before = length_;
-    const bool plenty = checked_product(4 * before, n_values) <= most_values_;
+    const bool plenty = checked_product(32 * before, n_values) <= most_values_;
     const Index length = round_up(std::max(n_values, before + (plenty ? before : before / 4)), panel_width);
     n_rows_ = std::min(n_rows_, most_rows(length));
     if (n_rows_ * length > n_allocated_) {
@@ -50,7 +52,9 @@ void RowBlock::lengthen(Index n_values) {
 void RowBlock::reserve() {
     const Index most = most_rows(length_);
     if (length_ == 0 || n_allocated_ >= length_ * std::min(most, n_rows_ + rows_of_step)) return;
-    reallocate(std::min(most, std::max({first_rows, first_values / length_, 2 * n_rows_})), length_);
+    const std::size_t piece = std::clamp(most_values_ / share_of_all, least_piece, largest_piece);
+    const Index rows = static_cast<Index>(piece / unsigned_index(length_));
+    reallocate(std::min(most, std::max({first_rows, rows, 2 * n_rows_})), length_);
 }
 
 bool RowBlock::add(Index n_values) {

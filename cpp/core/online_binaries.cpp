@@ -14,6 +14,12 @@ constexpr Index looks_of_step = 16;
 // An evaluation of a kernel function beside the sum over the features.
 constexpr Index work_of_function = 8;
 
+// REPROCESS is made a few times more while the two worst errors are farther apart than this, twice as far as the
+// margins of the two classes are: whatever the bias, an example is on the wrong side by more than its margin. That is
+// rare, except where C is large and the classes are separable; there one step for each example leaves much undone.
+constexpr Index more_steps = 3;
+constexpr double far_apart = 4.0;
+
 std::shared_ptr<MemberRows> make_rows(std::vector<Index> labels, double cache_bytes) {
     return std::make_shared<MemberRows>(std::move(labels), static_cast<std::size_t>(cache_bytes));
 }
@@ -199,7 +205,10 @@ void OnlineBinaries::learn(Group& group, Index slot, Index newest) {
     for (const Part& part : group) {
         OnlineBinary& binary = machine_of(part);
         if (part.wanted) binary.process(slot, part.y, part.y - scores_[unsigned_index(part.machine)], here);
-        for (Index step = 0; step < options_.reprocess && binary.reprocess(here); ++step) {
+        const Index most = options_.reprocess > 0 ? options_.reprocess + more_steps : 0;
+        for (Index step = 0; step < most; ++step) {
+            if (step >= options_.reprocess && binary.violation(options_.exact_bias) <= far_apart) break;
+            if (!binary.reprocess(here)) break;
         }
     }
 }

@@ -183,6 +183,26 @@ TEST(online_binaries_errors_and_sums_stay_right) {
     }
 }
 
+TEST(online_binaries_far_from_the_optimum_take_more_steps) {
+    // Squares of a chessboard, which a large C separates.
+    Rng rng(3);
+    std::vector<Example> examples;
+    for (Index i = 0; i < 1500; ++i) {
+        Example e{std::vector<double>(unsigned_index(n_features), 0.0), 0};
+        for (std::size_t k = 0; k < 2; ++k) e.x[k] = 4.0 * static_cast<double>(rng.next() >> 11) * 0x1p-53;
+        e.label = (static_cast<Index>(e.x[0]) + static_cast<Index>(e.x[1])) % 2;
+        examples.push_back(std::move(e));
+    }
+    for (const double cap : {0.1, 1000.0}) {
+        OnlineBinaries learner(kernel_of(1.0), n_features, OnlineScheme::ovo, 2, OnlineOptions{}, 0);
+        for (std::size_t i = 0; i < examples.size(); ++i) {
+            learner.add(examples[i].x.data(), examples[i].label, cap, static_cast<Index>(i));
+        }
+        // PROCESS and REPROCESS make two at most.
+        CHECK((learner.n_steps() > 2 * 1500) == (cap > 1.0));
+    }
+}
+
 TEST(online_binaries_restored_goes_on_with_the_same_bits) {
     for (const Selection selection : {Selection::second_order, Selection::first_order, Selection::random}) {
         OnlineOptions options;

@@ -63,8 +63,8 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
     selection : {"second-order", "first-order", "random"}, default="second-order"
         How the two variables of a step are chosen: by their gain in the dual, by the gradient, or by chance.
     reprocess : int, default=1
-        Steps on kept examples for each new one, in each binary machine; for LaRank a factor on their largest number,
-        10, below which the gains of late decide.
+        Steps on kept examples for each new one, in each binary machine, and up to three more while it is far from its
+        optimum; for LaRank a factor on their largest number, 10, below which the gains of late decide.
     budget : int or None, default=None
         The most examples to keep. Beyond it the one with the smallest ||beta||^2 k(x, x) goes; with an exact bias what
         it had moves to the examples with which the dual stays the highest.
