@@ -111,8 +111,8 @@ def measure(data: StreamData, machine: str) -> Row:
     def gradient_descent(rows: StreamData) -> tuple[Callable[[int, int], Any], Any]:
         # SGD's penalty for the C of all rows.
         sgd = SGDClassifier(loss="hinge", alpha=1.0 / (data.C * len(data.y)), random_state=0)
-        learn = lambda a, b: sgd.partial_fit(sampler.transform(rows.X[a:b]), rows.y[a:b], classes=classes)
-        return learn, make_pipeline(sampler, sgd)
+        both = make_pipeline(sampler, sgd)
+        return lambda a, b: sgd.partial_fit(sampler.transform(rows.X[a:b]), rows.y[a:b], classes=classes), both
 
     online, descent = make_passes(data, stream), make_passes(data, gradient_descent)
     refit = make_passes(data, lambda rows: (lambda _, b: SVC(**given).fit(rows.X[:b], rows.y[:b]), None))
