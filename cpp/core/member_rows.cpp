@@ -50,8 +50,9 @@ void RowBlock::lengthen(Index n_values) {
 }
 
 void RowBlock::reserve() {
+    if (length_ == 0) return;
     const Index most = most_rows(length_);
-    if (length_ == 0 || n_allocated_ >= length_ * std::min(most, n_rows_ + rows_of_step)) return;
+    if (n_allocated_ >= length_ * std::min(most, n_rows_ + rows_of_step)) return;
     const std::size_t piece = std::clamp(most_values_ / share_of_all, least_piece, largest_piece);
     const Index rows = static_cast<Index>(piece / unsigned_index(length_));
     reallocate(std::min(most, std::max({first_rows, rows, 2 * n_rows_})), length_);

@@ -99,6 +99,8 @@ TEST(member_rows_after_slots_changed_hands) {
     const auto examples = draw_examples(400, 3, 1);
     KeptExamples kept(kernel_of(0.7), n_features);
     MemberRows all({0, 1, 2}, 20'000), some({2, 0}, 15'000);  // a few rows only
+    MemberRows none({3}, 1'000);                              // nobody is of that class
+    none.make_ready(kept);
     Rng rng(5);
     std::vector<Index> slots;
     const auto drawn = [&] { return unsigned_index(rng.below(static_cast<Index>(slots.size()))); };
@@ -141,6 +143,8 @@ TEST(member_rows_after_slots_changed_hands) {
         }
     }
     CHECK(all.counters().hits > 0 && some.counters().hits > 0);
+    none.make_ready(kept);
+    CHECK(none.n_places() == 0 && none.place(slots.front()) < 0);
 }
 
 TEST(online_binaries_learn_the_same_bits_with_threads) {
