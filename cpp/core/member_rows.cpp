@@ -40,6 +40,9 @@ void RowBlock::lengthen(Index n_values) {
     const bool plenty = checked_product(32 * before, n_values) <= most_values_;
     const Index length = round_up(std::max(n_values, before + (plenty ? before : before / 4)), panel_width);
     n_rows_ = std::min(n_rows_, most_rows(length));
+    // Near the limit there is no room for two blocks: rows go that do not fit in this one.
+    const bool near_limit = unsigned_index(n_allocated_) > most_values_ / 2;
+    if (near_limit && n_allocated_ / length >= rows_of_step) n_rows_ = std::min(n_rows_, n_allocated_ / length);
     if (n_rows_ * length > n_allocated_) {
         reallocate(n_rows_, length);
     } else {  // the last one first: each moves away from those before it

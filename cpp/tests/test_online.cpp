@@ -143,8 +143,17 @@ TEST(member_rows_after_slots_changed_hands) {
         }
     }
     CHECK(all.counters().hits > 0 && some.counters().hits > 0);
+}
+
+TEST(member_rows_of_a_class_that_nobody_has) {
+    KeptExamples kept(kernel_of(0.7), n_features);
+    MemberRows none({3}, 1'000);
     none.make_ready(kept);
-    CHECK(none.n_places() == 0 && none.place(slots.front()) < 0);
+    const std::vector<double> x(unsigned_index(n_features), 0.5);
+    kept.point_row(x.data());
+    const Index slot = kept.insert(x.data(), 0, 1.0, 0);
+    none.make_ready(kept);
+    CHECK(none.n_places() == 0 && none.place(slot) < 0);
 }
 
 TEST(online_binaries_learn_the_same_bits_with_threads) {
