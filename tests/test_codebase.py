@@ -33,6 +33,7 @@ LONG_FUNCTIONS = {
 # A module imports from modules further up only. Subpackages count as one layer.
 LAYERS = (
     "_core",
+    "interrupts",
     "files",
     "machines",
     "voting",

@@ -8,6 +8,12 @@
 
 namespace multimargin::bindings {
 
+// Raises a Ctrl-C: one that the handler raises, or one that waits for a solver to look (interrupts.py).
+inline void raise_pending_signal() {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    nb::module_::import_("multimargin.interrupts").attr("poll")();
+}
+
 // Asks Python: pending signals first, then the caller's function. An exception ends the solve and is kept.
 class PythonWatcher final : public Watcher {
   public:
@@ -18,7 +24,7 @@ class PythonWatcher final : public Watcher {
     Verdict watch(const Progress& progress, const std::function<void()>& synchronize) override {
         const nb::gil_scoped_acquire gil;
         try {
-            if (PyErr_CheckSignals() != 0) throw nb::python_error();
+            raise_pending_signal();
             if (function_.is_none()) return Verdict::go_on;
             const nb::object snapshot = nb::cpp_function([this, synchronize] {
                 synchronize();
@@ -40,7 +46,7 @@ class PythonWatcher final : public Watcher {
     std::function<nb::object()> state_;
 };
 
-// Ctrl-C during a long prediction.
+// Ctrl-C during a long prediction; one that waits for a solver goes on waiting.
 class SignalWatcher final : public Watcher {
   public:
     Verdict watch(const Progress&, const std::function<void()>&) override {

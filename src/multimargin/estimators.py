@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from multimargin.calibrated_fitting import probabilities, run_calibrated_fit
 from multimargin.fitting import Recipe, check_control, prepare, warn_if_unfinished
 from multimargin.given_kernels import check_values, refuse_sparse_gram
+from multimargin.interrupts import deferred
 from multimargin.machines import Machine
 from multimargin.pair_fitting import PairState
 from multimargin.pair_model import PairModel
@@ -241,26 +242,27 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
                 FutureWarning,
                 stacklevel=3,
             )
-        with old_state_unless_done(self):
-            check_control(params)
-            if self._precomputed:
-                refuse_sparse_gram(X)
-            checked_X, labels = validate_data(self, X, y, **DATA)
-            check_classification_targets(labels)
-            data = TrainingSet.from_arrays(
-                checked_X, labels, C=self.C, class_weight=self.class_weight, sample_weight=sample_weight
-            )
-            data, recipe = prepare(params, data)
-            task = FitTask(self, checked_X, labels)
-            fitted = run_calibrated_fit(params, data, recipe, start_of(self, data, recipe), task)
-            attributes = fitted.attributes
-        self.__dict__.pop("trace_", None)  # of an earlier fit
-        # One call, so that a signal finds the old state or the new one.
-        self.__dict__.update(attributes)
-        task.end(lambda: attributes)
-        if fitted.error is not None and self.on_interrupt == "raise":
-            raise fitted.error
-        warn_if_unfinished(fitted, checked_X, recipe)
+        with deferred(keep=self.on_interrupt == "keep"):
+            with old_state_unless_done(self):
+                check_control(params)
+                if self._precomputed:
+                    refuse_sparse_gram(X)
+                checked_X, labels = validate_data(self, X, y, **DATA)
+                check_classification_targets(labels)
+                data = TrainingSet.from_arrays(
+                    checked_X, labels, C=self.C, class_weight=self.class_weight, sample_weight=sample_weight
+                )
+                data, recipe = prepare(params, data)
+                task = FitTask(self, checked_X, labels)
+                fitted = run_calibrated_fit(params, data, recipe, start_of(self, data, recipe), task)
+                attributes = fitted.attributes
+            self.__dict__.pop("trace_", None)  # of an earlier fit
+            # One call, so that a signal finds the old state or the new one.
+            self.__dict__.update(attributes)
+            task.end(lambda: attributes)
+            if fitted.error is not None and self.on_interrupt == "raise":
+                raise fitted.error
+            warn_if_unfinished(fitted, checked_X, recipe)
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 from multimargin.balance import NEGLIGIBLE, balance, imbalance, movable_support, movable_without_harm
 from multimargin.certificate import Objectives, dual_gradient, evaluate
 from multimargin.coupling import coefficients
+from multimargin.interrupts import allowed
 from multimargin.machines import FloatArray
 from multimargin.problem import Bias, DualProblem
 from multimargin.separability import refuse_if_inseparable
@@ -311,7 +312,9 @@ class _Rounds:
         """K beta over the examples used, at all examples or at those named."""
         data = self.problem.data
         rows = data.rows if points is None else data.rows[points]
-        return self.problem.store.scores(data.rows[used], beta[used], data.kernel_data[rows], self.options.n_threads)
+        points_there = data.kernel_data[rows]
+        with allowed():
+            return self.problem.store.scores(data.rows[used], beta[used], points_there, self.options.n_threads)
 
     def _seconds_of_pass(self) -> float:
         """What the scores of all examples take, measured on a few."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from multimargin.certificate import Objectives
+from multimargin.interrupts import poll
 from multimargin.machines import FloatArray
 from multimargin.problem import DualProblem
 from multimargin.solver import Progress, SolverOptions, SolverReport, SolverState, StopReason, Watch
@@ -57,6 +58,7 @@ class Account:
     def ask(self, state: Callable[[], SolverState], n_active: int) -> None:
         """Look at the limits, and about every 50 ms tell the caller; raises End where that is the end."""
         now, options = time.perf_counter(), self.options
+        poll()
         if 0 <= options.max_iter <= self.n_iter:
             raise End(StopReason.MAX_ITER)
         if self.seconds_left() <= 0:

@@ -18,6 +18,7 @@ from multimargin.certificate import Certificate
 from multimargin.estimators import DATA, SVC
 from multimargin.fitting import Fitted, Recipe, check_control, make_attributes, prepare, run_fit
 from multimargin.given_kernels import refuse_sparse_gram
+from multimargin.interrupts import deferred
 from multimargin.linear.estimator import LinearSVC
 from multimargin.linear.fitting import check_linear_control, read_linear_recipe, run_seeded_fit, with_weights
 from multimargin.machines import Bound, FloatArray, IntArray
@@ -158,11 +159,11 @@ def svm_path(  # noqa: PLR0913 - the arguments of a fit
     """
     ordered = check_costs(Cs)
     check.check_flag("scale", scale)
-    check.check_flag("keep_models", keep_models)
     own = LinearSVC() if estimator is None else _unfitted(estimator)
-    walk = _Walk(own, X, y, sample_weight, keep_models=keep_models)
-    error = walk.along(ordered, scale=scale)
-    return _end(walk.path(), len(ordered), error if own.on_interrupt == "raise" else None)
+    with deferred(keep=own.on_interrupt == "keep") as waiting:
+        walk = _Walk(own, X, y, sample_weight, keep_models=keep_models)
+        error = walk.along(ordered, scale=scale)
+        return _end(walk.path(), len(ordered), None if own.on_interrupt == "keep" else error or waiting.take())
 
 
 def _end(path: SVMPath, n_wanted: int, error: BaseException | None) -> SVMPath:
@@ -203,7 +204,7 @@ class _Walk:
     """From point to point."""
 
     def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any, *, keep_models: bool) -> None:
-        self.estimator, self.keep_models = estimator, keep_models
+        self.estimator, self.keep_models = estimator, check.check_flag("keep_models", keep_models)
         self.linear = isinstance(estimator, LinearSVC)
         params: dict[str, Any] = estimator.get_params(deep=False)
         (check_linear_control if self.linear else check_control)(params)

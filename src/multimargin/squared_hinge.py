@@ -21,6 +21,7 @@ from scipy.linalg import cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
 from multimargin.certificate import Objectives
+from multimargin.interrupts import poll
 from multimargin.machines import FloatArray
 from multimargin.matrices import is_sparse
 from multimargin.solver import Progress, SolverOptions, SolverReport, StopReason, report_without_kernel
@@ -224,6 +225,7 @@ class _Limits:
     def ask(self, method: Method) -> None:
         """Look at the limits, and about every 50 ms tell the caller; raises _End where that is the end."""
         now = time.perf_counter()
+        poll()
         if 0 <= self.options.max_iter <= self.n_iter:
             raise _End(StopReason.MAX_ITER)
         if now - self.began >= self.options.max_time:

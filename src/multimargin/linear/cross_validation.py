@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from multimargin import _validation as check
 from multimargin.estimators import DATA, old_state_unless_done
 from multimargin.fitting import Fitted, warn_if_unfinished
+from multimargin.interrupts import deferred
 from multimargin.linear.estimator import LinearSVC
 from multimargin.linear.fitting import check_linear_control, read_linear_recipe, run_seeded_fit, with_weights
 from multimargin.linear.model import LinearModel
@@ -142,30 +143,31 @@ class LinearSVCCV(LinearSVC):
         """
         own = {name: getattr(self, name, default) for name, default in LinearSVC().get_params(deep=False).items()}
         params: dict[str, Any] = own | {"C": 1.0, "warm_start": False}
-        with old_state_unless_done(self):
-            check_linear_control(params)
-            check.check_flag("refit", self.refit)
-            recipe = read_linear_recipe(params)
-            Cs = _read_costs(self.Cs)
-            checked_X, labels = validate_data(self, X, y, **DATA)
-            check_classification_targets(labels)
-            whole = TrainingSet.from_arrays(
-                checked_X, labels, C=1.0, class_weight=self.class_weight, sample_weight=sample_weight
-            )
-            weight = None if sample_weight is None else np.zeros(len(labels))
-            if weight is not None:
-                weight[whole.rows] = whole.weight
-            folds = list(check_cv(self.cv, labels, classifier=True).split(checked_X, labels, groups))
-            scorer = check_scoring(LinearSVC(), scoring=self.scoring)
-            task = FitTask(self, checked_X, labels)
-            search = _Search(params, (checked_X, labels, weight), Cs, folds, scorer, task)
-            search.run()
-            fitted, attributes = search.choose(whole, refit=bool(self.refit))
-        if search.error is not None and self.on_interrupt == "raise":
-            raise search.error
-        self.__dict__.update(attributes)
-        task.end(lambda: attributes)
-        warn_if_unfinished(fitted, checked_X, recipe)
+        with deferred(keep=self.on_interrupt == "keep"):
+            with old_state_unless_done(self):
+                check_linear_control(params)
+                check.check_flag("refit", self.refit)
+                recipe = read_linear_recipe(params)
+                Cs = _read_costs(self.Cs)
+                checked_X, labels = validate_data(self, X, y, **DATA)
+                check_classification_targets(labels)
+                whole = TrainingSet.from_arrays(
+                    checked_X, labels, C=1.0, class_weight=self.class_weight, sample_weight=sample_weight
+                )
+                weight = None if sample_weight is None else np.zeros(len(labels))
+                if weight is not None:
+                    weight[whole.rows] = whole.weight
+                folds = list(check_cv(self.cv, labels, classifier=True).split(checked_X, labels, groups))
+                scorer = check_scoring(LinearSVC(), scoring=self.scoring)
+                task = FitTask(self, checked_X, labels)
+                search = _Search(params, (checked_X, labels, weight), Cs, folds, scorer, task)
+                search.run()
+                fitted, attributes = search.choose(whole, refit=bool(self.refit))
+                if search.error is not None and self.on_interrupt == "raise":
+                    raise search.error
+            self.__dict__.update(attributes)
+            task.end(lambda: attributes)
+            warn_if_unfinished(fitted, checked_X, recipe)
         return self
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from multimargin.certificate import evaluate
 from multimargin.coupling import coefficients
+from multimargin.interrupts import poll
 from multimargin.linear.points import LinearLimits, LinearPoint, LinearSolution, LinearWatch
 from multimargin.machines import MACHINES, FloatArray
 from multimargin.problem import Bias, DualProblem, Loss
@@ -60,6 +61,7 @@ class _Run:
 
     def look(self, n_steps: int, violation: float, beta: FloatArray) -> bool:
         self.n_steps, self.beta = n_steps, beta
+        poll()
         now = time.perf_counter()
         if now - self.began > 0.95 * self.limits.max_time:
             self.ended = StopReason.MAX_TIME

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from multimargin.estimators import DATA, old_state_unless_done, start_of
 from multimargin.fitting import warn_if_unfinished
+from multimargin.interrupts import deferred
 from multimargin.linear.fitting import check_linear_control, read_linear_recipe, run_linear_fit
 from multimargin.machines import Machine
 from multimargin.progress import CallbackSupportMixin, FitTask, with_callbacks
@@ -167,22 +168,23 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: 
         self : LinearSVC
         """
         params = self.get_params(deep=False)
-        with old_state_unless_done(self):
-            check_linear_control(params)
-            checked_X, labels = validate_data(self, X, y, **DATA)
-            check_classification_targets(labels)
-            data = TrainingSet.from_arrays(
-                checked_X, labels, C=self.C, class_weight=self.class_weight, sample_weight=sample_weight
-            )
-            recipe = read_linear_recipe(params)
-            task = FitTask(self, checked_X, labels)
-            fitted = run_linear_fit(params, data, recipe, start_of(self, data, recipe), task)
-            attributes = fitted.attributes
-        self.__dict__.update(attributes)  # one call, so that a signal finds the old state or the new one
-        task.end(lambda: attributes)
-        if fitted.error is not None and self.on_interrupt == "raise":
-            raise fitted.error
-        warn_if_unfinished(fitted, checked_X, recipe)
+        with deferred(keep=self.on_interrupt == "keep"):
+            with old_state_unless_done(self):
+                check_linear_control(params)
+                checked_X, labels = validate_data(self, X, y, **DATA)
+                check_classification_targets(labels)
+                data = TrainingSet.from_arrays(
+                    checked_X, labels, C=self.C, class_weight=self.class_weight, sample_weight=sample_weight
+                )
+                recipe = read_linear_recipe(params)
+                task = FitTask(self, checked_X, labels)
+                fitted = run_linear_fit(params, data, recipe, start_of(self, data, recipe), task)
+                attributes = fitted.attributes
+            self.__dict__.update(attributes)  # one call, so that a signal finds the old state or the new one
+            task.end(lambda: attributes)
+            if fitted.error is not None and self.on_interrupt == "raise":
+                raise fitted.error
+            warn_if_unfinished(fitted, checked_X, recipe)
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -14,6 +14,7 @@ from multimargin._core import LinearData
 from multimargin.balance import balance, movable_support, movable_without_harm
 from multimargin.certificate import Objectives, dual_gradient, evaluate
 from multimargin.coupling import coefficients
+from multimargin.interrupts import poll
 from multimargin.linear.columns import columns_of
 from multimargin.linear.descending import DescentWatch, budget, descend, newton_by_column
 from multimargin.linear.newton import MultiplierMethod
@@ -351,6 +352,7 @@ class _Solve:
         return weights, np.asarray(self.X @ weights) + problem.kernel.offset * beta.sum(axis=0)
 
     def _stop(self, violation: float) -> StopReason | None:
+        poll()
         seconds = time.perf_counter() - self.began
         if seconds > 0.95 * self.limits.max_time:
             return StopReason.MAX_TIME

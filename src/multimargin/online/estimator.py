@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from multimargin.estimators import DATA, old_state_unless_done
+from multimargin.interrupts import deferred
 from multimargin.machines import FloatArray, IntArray, Machine
 from multimargin.matrices import DataMatrix, is_sparse
 from multimargin.online.active import choose_rows
@@ -147,6 +148,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
         self.break_ties = break_ties
         self.random_state = random_state
 
+    @deferred()
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget everything, then learn from the rows in random order, ``passes`` times.
 
@@ -182,6 +184,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
             self._learn(rows, labels, caps, np.asarray(random.permutation(len(labels))), known=turn > 0)
         return self
 
+    @deferred()
     def partial_fit(
         self,
         X: ArrayLike,
@@ -249,6 +252,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
         finally:
             self._replace(stream)
 
+    @deferred()
     def forget(self, which: ArrayLike) -> Self:
         """Take examples out of the state, as if their dual variables had always been 0.
 
@@ -282,6 +286,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
         self._replace(self._stream)
         return self
 
+    @deferred()
     def finalize(
         self, X: ArrayLike | None = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:

@@ -17,6 +17,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 
 from multimargin import _validation as check
+from multimargin.interrupts import allowed, deferred, poll
 from multimargin.machines import Machine
 from multimargin.schemes import find_scheme
 from multimargin.selection.comparison import MachineComparison, MachineRow, recommend
@@ -122,6 +123,7 @@ class _Comparing:
     settings: dict[str, Any]
     test: tuple[Any, Any]
 
+    @deferred()
     def all(self, names: dict[str, str | Machine], max_time: float | None) -> MachineComparison:
         """Select for one machine after the other."""
         began = time.perf_counter()
@@ -134,6 +136,7 @@ class _Comparing:
                 row, searches[name] = self.one(name, machine, share)
                 rows.append(row)
                 self._tell(row)
+            poll()
         except KeyboardInterrupt as interrupt:
             if rows:
                 interrupt.comparison = self._table(rows, searches)  # type: ignore[attr-defined]
@@ -153,7 +156,8 @@ class _Comparing:
         found: dict[str, Any] = {"fit_seconds": None, "predict_seconds": None, "n_support": None, "test_score": None}
         if model is not None:
             start = time.perf_counter()
-            model.predict(self.X)
+            with allowed():
+                model.predict(self.X)
             found["predict_seconds"] = time.perf_counter() - start
             found["fit_seconds"] = float(search.refit_time_)
             found["n_support"] = len(model.support_)

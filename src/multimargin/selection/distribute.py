@@ -15,6 +15,7 @@ import joblib
 import numpy as np
 from joblib.parallel import get_active_backend
 
+from multimargin.interrupts import allowed
 from multimargin.selection.cells import Evaluate, Outcome, Unit, key_of
 from multimargin.selection.resume import ResumeDirectory
 
@@ -93,7 +94,7 @@ def through_joblib(
             if not left:
                 return
             try:
-                for outcome in _submit(task, list(left.values()), n_jobs):
+                for outcome in _heard(_submit(task, list(left.values()), n_jobs)):
                     _keep(own, outcome)
                     del left[key_of(outcome)]
                     yield outcome
@@ -107,6 +108,16 @@ def through_joblib(
                 yield from found
 
     return evaluate
+
+
+def _heard(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
+    """Yield the same; while one is waited for, Ctrl-C is raised at once."""
+    while True:
+        with allowed():
+            outcome = next(outcomes, None)
+        if outcome is None:
+            return
+        yield outcome
 
 
 def is_lost_worker(error: BaseException) -> bool:

@@ -20,6 +20,7 @@ from multimargin import _validation as check
 from multimargin.estimators import DATA, SVC, old_state_unless_done
 from multimargin.fitting import check_control
 from multimargin.given_kernels import refuse_sparse_gram
+from multimargin.interrupts import deferred
 from multimargin.machines import FloatArray, Machine
 from multimargin.seeding import check_costs
 from multimargin.selection import searching
@@ -199,31 +200,34 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : SVCCV
         """
-        with old_state_unless_done(self):
-            scorers, multimetric = read_scorers(self.scoring, self.refit)
-            Cs, gammas = self._read_grid()
-            problem, labels = self._problem(X, y, sample_weight, groups, scorers)
-            began = time.perf_counter()
-            results, error, reason = self._search(problem, Cs, gammas)
-            attributes = self._attributes(problem, results, multimetric=multimetric)
-            attributes["search_seconds_"] = time.perf_counter() - began
-            attributes["stop_reason_"] = reason or "finished"
-            if error is None or self.on_interrupt == "keep":
-                attributes |= self._refit(problem, labels, attributes.get("best_params_"), results)
-        for name in ("best_params_", "best_score_", "best_index_", "best_estimator_", "refit_time_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-        for name in ("certificate_", "n_iter_", "pair_selection_"):
-            self.__dict__.pop(name, None)
-        self.__dict__.update(attributes)
-        if error is not None and self.on_interrupt == "raise":
-            raise error
-        if reason:
-            warnings.warn(
-                f"The search ended early ({reason}) with {int((~results.stopped).sum())} of {results.stopped.size} "
-                "cells; raise max_time, or set resume to a directory to go on from there.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        with deferred(keep=self.on_interrupt == "keep") as waiting:
+            with old_state_unless_done(self):
+                scorers, multimetric = read_scorers(self.scoring, self.refit)
+                Cs, gammas = self._read_grid()
+                problem, labels = self._problem(X, y, sample_weight, groups, scorers)
+                began = time.perf_counter()
+                results, error, reason = self._search(problem, Cs, gammas)
+                attributes = self._attributes(problem, results, multimetric=multimetric)
+                attributes["search_seconds_"] = time.perf_counter() - began
+                attributes["stop_reason_"] = reason or "finished"
+                if error is None or self.on_interrupt == "keep":
+                    waiting.again()
+                    model, error = self._refit(problem, labels, attributes.get("best_params_"), results)
+                    attributes |= model
+            for name in ("best_params_", "best_score_", "best_index_", "best_estimator_", "refit_time_"):
+                self.__dict__.pop(name, None)  # of an earlier fit
+            for name in ("certificate_", "n_iter_", "pair_selection_"):
+                self.__dict__.pop(name, None)
+            self.__dict__.update(attributes)
+            if error is not None and self.on_interrupt == "raise":
+                raise error
+            if reason:
+                warnings.warn(
+                    f"The search ended early ({reason}) with {int((~results.stopped).sum())} of {results.stopped.size} "
+                    "cells; raise max_time, or set resume to a directory to go on from there.",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
         return self
 
     def forecast(
@@ -331,18 +335,24 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: np.ndarray,
         chosen: dict[str, float] | None,
         results: SelectionResults,
-    ) -> dict[str, Any]:
-        """Train on all rows with the chosen cell, or with that of each pair."""
+    ) -> tuple[dict[str, Any], BaseException | None]:
+        """Train on all rows with the chosen cell, or with that of each pair; returns the Ctrl-C that ended it, too."""
         if chosen is None or (isinstance(self.refit, bool | np.bool_) and not self.refit):
-            return {}
+            return {}, None
         params = self._svc_params(**chosen) | {"verbose": False, "max_time": None, "on_progress": None}
         began = time.perf_counter()
-        model = results.make_model(SVC(**params)).fit(problem.X, labels, sample_weight=problem.sample_weight)
+        model, error = results.make_model(SVC(**params)), None
+        try:
+            model.fit(problem.X, labels, sample_weight=problem.sample_weight)
+        except KeyboardInterrupt as interrupt:  # the search is done, and its results are kept
+            error = interrupt
+            if not hasattr(model, "certificate_"):
+                return {}, error
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
         seconds = time.perf_counter() - began
         told = {"best_estimator_": model, "refit_time_": seconds}
-        return told | {name: getattr(model, name) for name in ("certificate_", "n_iter_")}
+        return told | {name: getattr(model, name) for name in ("certificate_", "n_iter_")}, error
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

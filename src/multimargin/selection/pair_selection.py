@@ -19,10 +19,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from multimargin.certificate import Certificate, worst_of
 from multimargin.estimators import DATA, SVC, old_state_unless_done
+from multimargin.interrupts import deferred
 from multimargin.machines import FloatArray
 from multimargin.schemes import DAG, SCHEMES, pair_list
 from multimargin.selection.cells import Evaluate, SearchTable, is_precomputed, restricted
 from multimargin.selection.strategies import SearchOptions, run_search
+from multimargin.solver import StopReason
 from multimargin.training_set import TrainingSet
 from multimargin.voting import dag_path, dag_scores, ovr_scores, vote
 
@@ -197,32 +199,38 @@ class PerPairSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"estimator has multi_class={template.multi_class!r}, which is not made of pairs of classes; use 'ovo' "
                 "or 'dag'."
             )
-        with old_state_unless_done(self):
-            checked_X, labels = validate_data(self, X, y, **DATA)
-            check_classification_targets(labels)
-            data = TrainingSet.from_arrays(
-                checked_X, labels, C=1.0, class_weight=template.class_weight, sample_weight=sample_weight
+        with deferred(keep=template.on_interrupt == "keep"):
+            with old_state_unless_done(self):
+                checked_X, labels = validate_data(self, X, y, **DATA)
+                check_classification_targets(labels)
+                data = TrainingSet.from_arrays(
+                    checked_X, labels, C=1.0, class_weight=template.class_weight, sample_weight=sample_weight
+                )
+                pairs = pair_list(data.n_classes)
+                Cs, gammas = _for_each("C", self.C, len(pairs)), _for_each("gamma", self.gamma, len(pairs))
+                weights = dict(zip(data.classes.tolist(), data.class_weight.tolist(), strict=True))
+                machines: list[SVC] = []
+                for (i, j), C, gamma in zip(pairs, Cs, gammas, strict=True):
+                    own = {c: weights[c] for c in data.classes[[i, j]].tolist()}
+                    chosen = np.flatnonzero((data.y == i) | (data.y == j))
+                    machine = clone(template).set_params(C=C, gamma=gamma)
+                    machine.set_params(class_weight=None if template.class_weight is None else own)
+                    # After a Ctrl-C that keeps what there is, the pairs that are left are not begun.
+                    ended = any(each.certificate_.stop_reason == StopReason.INTERRUPTED.value for each in machines)
+                    machine.set_params(max_time=1e-9 if ended else template.max_time)
+                    rows = data.rows[chosen]
+                    machine.fit(checked_X[rows], labels[rows], sample_weight=data.weight[chosen])
+                    machines.append(machine.set_params(max_time=template.max_time))
+            self.__dict__.update(
+                {
+                    "classes_": data.classes,
+                    "estimators_": machines,
+                    "certificate_": _worst([machine.certificate_ for machine in machines]),
+                    "n_iter_": np.concatenate([machine.n_iter_ for machine in machines]),
+                    "_scheme": template.multi_class,
+                    "_break_ties": template.break_ties,
+                }
             )
-            pairs = pair_list(data.n_classes)
-            Cs, gammas = _for_each("C", self.C, len(pairs)), _for_each("gamma", self.gamma, len(pairs))
-            weights = dict(zip(data.classes.tolist(), data.class_weight.tolist(), strict=True))
-            machines = []
-            for (i, j), C, gamma in zip(pairs, Cs, gammas, strict=True):
-                own = None if template.class_weight is None else {c: weights[c] for c in data.classes[[i, j]].tolist()}
-                chosen = np.flatnonzero((data.y == i) | (data.y == j))
-                rows = data.rows[chosen]
-                machine = clone(template).set_params(C=C, gamma=gamma, class_weight=own)
-                machines.append(machine.fit(checked_X[rows], labels[rows], sample_weight=data.weight[chosen]))
-        self.__dict__.update(
-            {
-                "classes_": data.classes,
-                "estimators_": machines,
-                "certificate_": _worst([machine.certificate_ for machine in machines]),
-                "n_iter_": np.concatenate([machine.n_iter_ for machine in machines]),
-                "_scheme": template.multi_class,
-                "_break_ties": template.break_ties,
-            }
-        )
         return self
 
     def __sklearn_tags__(self) -> Any:

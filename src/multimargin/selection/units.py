@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from multimargin import _core
 from multimargin.fitting import Recipe, read_recipe
+from multimargin.interrupts import allowed
 from multimargin.kernels import KernelStore
 from multimargin.machines import FloatArray, IntArray
 from multimargin.matrices import DataMatrix
@@ -124,9 +125,9 @@ def _unit(problem: SelectionProblem, gamma: float, fold: int, Cs: FloatArray, po
     """Score the points of one fold; those that are missing were stopped."""
     n, done = len(Cs), len(points)
     began = time.perf_counter()
-    found = score_all(
-        problem.scorers, [point.decision for point in points], problem.classes, problem.workplace.held_out(fold)
-    )
+    decisions, held_out = [point.decision for point in points], problem.workplace.held_out(fold)
+    with allowed():  # scorers are the caller's, and may take long
+        found = score_all(problem.scorers, decisions, problem.classes, held_out)
     each = (time.perf_counter() - began) / max(1, done)
     missing = np.full(n - done, np.nan)
     scores = {name: np.concatenate([values, missing]) for name, values in found.items()}
