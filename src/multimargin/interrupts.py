@@ -64,9 +64,14 @@ class deferred(ContextDecorator):  # noqa: N801 - used as a statement
 
     def __enter__(self) -> deferred:
         global _waiting  # noqa: PLW0603 - there is one handler of a signal in a process
-        if threading.current_thread() is not threading.main_thread() or _waiting is not None:
+        if threading.current_thread() is not threading.main_thread():
             return self
         previous = signal.getsignal(signal.SIGINT)
+        if _waiting is not None and previous == _waiting.handle:
+            return self
+        # What an interrupt between two instructions of an earlier __enter__ or __exit__ left behind is taken down.
+        if isinstance(getattr(previous, "__self__", None), _Waiting):
+            previous = previous.__self__.previous  # type: ignore[union-attr]
         if not callable(previous):  # ignored, or not Python's
             return self
         own = _Waiting(previous)
