@@ -17,7 +17,7 @@ from scipy import sparse
 
 from multimargin.selection.cells import Cells, Outcome, SearchTable, Unit
 from multimargin.selection.distribute import local, through_joblib
-from multimargin.selection.resume import fingerprint
+from multimargin.selection.resume import _sealed, _unsealed, fingerprint
 from multimargin.selection.strategies import run_search
 from separate_fits import (
     Problem,
@@ -136,6 +136,103 @@ def test_a_damaged_unit_counts_as_missing(problem: Problem, tmp_path: Path, harm
     assert directory.load(Unit(0.1, 0, CS)) is not None
 
 
+def _reseal(note: Path, change: Any) -> None:
+    """Write a unit's json with another content, and a digest that is right."""
+    content = _unsealed(note.read_bytes())
+    assert content is not None
+    note.write_bytes(_sealed(change(content)))
+
+
+def _rewritten(problem: Problem, path: Path, **changes: Any) -> Any:
+    """Return what is loaded of a unit that was written with other fields."""
+    directory = open_directory(path, problem)
+    outcome: Any = evaluate_unit(problem, 0.1, 0, CS)
+    directory.save(replace(outcome, **changes))
+    return directory.load(Unit(0.1, 0, CS))
+
+
+def test_a_unit_with_wrong_fields_counts_as_missing(problem: Problem, tmp_path: Path) -> None:
+    good: Any = evaluate_unit(problem, 0.1, 0, CS)
+    assert _rewritten(problem, tmp_path / "good") is not None
+    wrong: list[dict[str, Any]] = [
+        {"n_support": good.n_support[:2]},
+        {"n_support": good.n_support.astype(np.float64)},
+        {"n_iter": -good.n_iter},
+        {"fit_seconds": np.array([0.1, np.nan, 0.1])},
+        {"converged": good.converged.astype(np.int64)},
+        {"converged": "yes"},
+        {"scores": {}},
+        {"scores": {"score": np.ones((3, 3))}},
+        {"scores": {"score": np.array(["1", "2", "3"])}},
+        {"scores": 0.5},
+    ]
+    for index, changes in enumerate(wrong):
+        assert _rewritten(problem, tmp_path / str(index), **changes) is None, changes
+
+
+def test_a_json_with_wrong_content_counts_as_missing(problem: Problem, tmp_path: Path) -> None:
+    directory = open_directory(tmp_path, problem)
+    directory.save(evaluate_unit(problem, 0.1, 0, CS))
+    (note,) = tmp_path.glob("unit-*.json")
+    whole = note.read_bytes()
+    changes: list[Any] = [
+        lambda told: {**told, "values": 3},
+        lambda told: {**told, "values": told["values"] | {"more": 1}},
+        lambda told: {**told, "values": told["values"] | {"gamma": 0.2}},
+        lambda told: {**told, "names": {"scores": 5}},
+        lambda told: {**told, "unit": "unit-1-0"},
+        lambda told: {name: value for name, value in told.items() if name != "digest"},
+        lambda told: [told],
+        lambda told: 5,
+    ]
+    for index, change in enumerate(changes):
+        note.write_bytes(whole)
+        _reseal(note, change)
+        assert directory.load(Unit(0.1, 0, CS)) is None, index
+    for text in (b"", b"\xff\xfe", b"null", b"[]", b"{}", b"[" * 100_000, whole[:-1], whole + b"}", b"\0" * 50):
+        note.write_bytes(text)
+        assert directory.load(Unit(0.1, 0, CS)) is None, text[:20]
+
+
+def test_any_flipped_bit_leaves_the_result_as_it_was(problem: Problem, tmp_path: Path) -> None:
+    """Every bit of some bytes of every file: what is damaged is computed again, what is not is taken."""
+    expected = evaluate_unit(problem, 0.1, 0, CS)
+    open_directory(tmp_path, problem).save(expected)
+    rng = np.random.default_rng(0)
+    files = sorted(tmp_path.iterdir())
+    assert [file.suffix for file in files] == [".json", ".json", ".npz"]
+    for file in files:
+        whole = file.read_bytes()
+        places = sorted(rng.choice(len(whole), min(len(whole), 150), replace=False).tolist())
+        for place in places:
+            bit = int(rng.integers(8))
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << bit)]) + whole[place + 1 :])
+            found: Any = open_directory(tmp_path, problem).load(Unit(0.1, 0, CS))
+            assert found is None or found.scores["score"].tobytes() == expected.scores["score"].tobytes()
+            assert (found is not None) == (file.name == "search.json"), (file.name, place, bit)
+        file.write_bytes(whole)
+    assert open_directory(tmp_path, problem).load(Unit(0.1, 0, CS)) is not None
+
+
+def test_a_damaged_marker_does_not_open_the_door_to_another_search(problem: Problem, tmp_path: Path) -> None:
+    open_directory(tmp_path, problem).save(evaluate_unit(problem, 0.1, 0, CS))
+    (tmp_path / "search.json").write_bytes(b"\xff")
+    (tmp_path / ".unit-0-abc.npz.1234.tmp").write_bytes(b"left by a writer that was killed")
+    other = open_directory(tmp_path, replace(problem, params={"tol": 1e-4}))
+    assert other.load(Unit(0.1, 0, CS)) is None
+    with pytest.raises(ValueError, match="holds a search on other data, folds or parameters"):
+        open_directory(tmp_path, problem)
+
+
+def test_a_directory_of_another_version_is_refused(problem: Problem, tmp_path: Path) -> None:
+    (tmp_path / "search.json").write_text(json.dumps({"format": 1, "fingerprint": "0" * 64}))
+    with pytest.raises(ValueError, match=r"holds a search of multimargin before this format, this is .*; go on with"):
+        open_directory(tmp_path, problem)
+    (tmp_path / "search.json").write_bytes(_sealed({"format": 2, "version": "99.0", "fingerprint": "0" * 64}))
+    with pytest.raises(ValueError, match=r"holds a search of multimargin 99\.0, this is .*; go on with that version"):
+        open_directory(tmp_path, problem)
+
+
 class _Harm:
     """Unpickling it makes a directory."""
 
@@ -154,8 +251,8 @@ def test_nothing_is_unpickled(problem: Problem, tmp_path: Path) -> None:
         arrays: dict[str, Any] = dict(file)
     np.savez(npz, **arrays | {"n_iter": np.array([_Harm(tmp_path / "harm")], dtype=object)})
     note = npz.with_suffix(".json")
-    told = json.loads(note.read_text()) | {"digest": hashlib.sha256(npz.read_bytes()).hexdigest()}
-    note.write_text(json.dumps(told))
+    digest = hashlib.sha256(npz.read_bytes()).hexdigest()
+    _reseal(note, lambda told: {**told, "digest": digest})
     assert directory.load(Unit(0.1, 0, CS)) is None
     assert not (tmp_path / "harm").exists()
 
