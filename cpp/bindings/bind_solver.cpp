@@ -97,7 +97,7 @@ NumpyArray<double> violations(Bound bound, const Array2& gradient, const Array2&
     for (std::size_t i = 0; i < n; ++i) {
         const std::size_t count = static_cast<std::size_t>(n_components.data()[i]);
         if (count > width) throw nb::value_error("an example has more components than columns");
-        result[i] = example_violation(bound, {gradient.data() + i * width, count}, {amounts.data() + i * width, count},
+        result[i] = certain_violation(bound, {gradient.data() + i * width, count}, {amounts.data() + i * width, count},
                                       cap.data()[i]);
     }
     return to_numpy<double>(std::move(result), {n});

@@ -119,7 +119,8 @@ void add_terms(const BinaryProblem& problem, const BinaryState& state, double bi
         const double a = state.amounts[e], penalty = problem.penalty(static_cast<Index>(e));
         const double bend = loss == Loss::hinge ? 0.0 : problem.ridge(static_cast<Index>(e)) * a;
         const double f = state.scores[e] + y - y * bend;
-        const double shortfall = std::max(0.0, 1.0 - y * (f + bias));
+        const double missing = 1.0 - y * (f + bias);
+        const double shortfall = missing <= 0.0 ? 0.0 : missing;  // what is not a number stays so
         const double finite = penalty < infinity ? penalty : 0.0;
         terms.charge[k] += finite * (loss == Loss::hinge ? shortfall : shortfall * shortfall);
         terms.norm[k] += a != 0.0 ? a * y * f : 0.0;  // f may be infinite where nothing depends on it
@@ -146,7 +147,7 @@ BinarySummary summarize(const BinaryProblem& problem, const BinaryState& state) 
     summary.dual = total_of(terms.linear) - 0.5 * norm - 0.5 * total_of(terms.ridge);
     summary.primal = 0.5 * norm + total_of(terms.charge);
     // Comparisons pass over scores that are not numbers (kernel values that overflow); such a point is no solution.
-    if (!std::isfinite(summary.dual)) summary.violation = infinity;
+    if (!std::isfinite(summary.dual) || !std::isfinite(summary.primal)) summary.violation = infinity;
     return summary;
 }
 

@@ -322,8 +322,10 @@ class BinarySolve {
     bool may_matter(Index e, const BinaryInterval& interval, double margin) const {
         const double score = state_.scores[unsigned_index(e)];
         if (state_.amounts[unsigned_index(e)] > 0.0) return true;
-        return problem_.sign(e) > 0.0 ? score < std::max(interval.largest_low, interval.lowest_up) + margin
-                                      : score > std::min(interval.lowest_up, interval.largest_low) - margin;
+        const bool inside = problem_.sign(e) > 0.0
+                                ? score >= std::max(interval.largest_low, interval.lowest_up) + margin
+                                : score <= std::min(interval.lowest_up, interval.largest_low) - margin;
+        return !inside;  // what is not a number matters
     }
 
     bool look_at_all() { return look_at(first_indices(problem_.size())); }

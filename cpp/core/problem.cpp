@@ -117,6 +117,13 @@ double example_violation(Bound bound, std::span<const double> gradient, std::spa
     return std::max(0.0, largest_of(tops) - std::min(smallest_of(lows), slack ? 0.0 : infinity));
 }
 
+double certain_violation(Bound bound, std::span<const double> gradient, std::span<const double> a, double cap) {
+    for (std::size_t p = 0; p < a.size(); ++p) {
+        if (!std::isfinite(gradient[p]) || !std::isfinite(a[p])) return infinity;
+    }
+    return example_violation(bound, gradient, a, cap);
+}
+
 Summary summarize(const Problem& problem, const FullState& state) {
     const Machine& machine = problem.machine();
     const std::size_t most = unsigned_index(machine.max_components());
@@ -138,7 +145,7 @@ Summary summarize(const Problem& problem, const FullState& state) {
         }
         if (problem.loss() == Loss::squared_hinge) penalty += squared_penalty(machine.bound, own, problem.penalty(e));
         loss += primal_loss(machine.bound, problem.loss(), {shortfall.data(), n}, problem.penalty(e));
-        const double v = example_violation(machine.bound, {gradient.data(), n}, own, problem.cap(e));
+        const double v = certain_violation(machine.bound, {gradient.data(), n}, own, problem.cap(e));
         summary.violation = std::max(summary.violation, v);
         if (sum > 0.0) ++summary.n_support;
     }

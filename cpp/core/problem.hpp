@@ -82,6 +82,10 @@ void gradient_of(const Problem& problem, const FullState& state, Index example, 
 // that may fall, the slack counted as a component of gradient 0 (HL02 (21)).
 double example_violation(Bound bound, std::span<const double> gradient, std::span<const double> a, double cap);
 
+// The same for certificates: infinite where a gradient or a variable is not finite. Comparisons pass over what is not a
+// number, and over an infinite gradient that pushes to a bound; such a point is no solution.
+double certain_violation(Bound bound, std::span<const double> gradient, std::span<const double> a, double cap);
+
 Summary summarize(const Problem& problem, const FullState& state);
 
 // All examples and variables counted as active.

@@ -214,7 +214,7 @@ class Solve {
             const std::size_t n = problem_.machine().of(problem_.class_of(e)).size();
             gradient_of(problem_, state_, e, gradient);
             for (std::size_t p = 0; p < n; ++p) a[p] = state_.amount(static_cast<Index>(p), e);
-            largest = std::max(largest, example_violation(problem_.machine().bound, {gradient.data(), n}, {a.data(), n},
+            largest = std::max(largest, certain_violation(problem_.machine().bound, {gradient.data(), n}, {a.data(), n},
                                                           problem_.cap(e)));
         }
         return largest;

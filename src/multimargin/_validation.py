@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -78,9 +79,31 @@ def _resolve_gamma(gamma: Any, data: TrainingSet) -> float:
         check_choice("gamma", gamma, ("scale", "auto"), ", or give a number >= 0")
         if gamma == "auto":
             return 1.0 / float(data.X.shape[1])
-        variance = data.variance()
-        return 1.0 / (float(data.X.shape[1]) * variance) if variance > 0 else 1.0
+        return _scaled_gamma(data)
     return check_number("gamma", gamma, low=0.0)
+
+
+def _scaled_gamma(data: TrainingSet) -> float:
+    """Return 1 / (n_features * X.var()), 1 for constant data; refuse X whose variance float64 does not hold."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = data.variance()
+        single = np.finfo(np.float32)
+        if (
+            data.X.dtype == np.float32 and not float(single.tiny) <= variance < np.inf
+        ):  # scikit-learn's formula needs more
+            variance = replace(data, X=data.X.astype(np.float64)).variance()
+    if variance == 0:
+        lowest, highest = data.X[data.rows].min(), data.X[data.rows].max()
+        if lowest == highest:
+            return 1.0
+    # A variance below the smallest normal number has lost digits, and its inverse may be infinite.
+    if not np.finfo(np.float64).tiny <= variance < np.inf:
+        largest = max(abs(float(data.X[data.rows].min())), abs(float(data.X[data.rows].max())))
+        raise ValueError(
+            f"gamma='scale' cannot be computed: the variance of X is {variance:.2g} in float64, because the largest "
+            f"value of X is {largest:.2g}; scale X, for example with sklearn.preprocessing.StandardScaler."
+        )
+    return 1.0 / (float(data.X.shape[1]) * variance)
 
 
 def resolve_bias(choice: Any, scheme: str | Machine) -> Bias:

@@ -51,6 +51,17 @@ def unscaled_column(column: str, ratio: float) -> Advice:
     )
 
 
+def large_products(product: float, largest: float, gamma: float | None) -> Advice:
+    """Return what to say of scores that are made of huge terms: of C k(x, x), the largest value of X, and gamma."""
+    with_gamma = "" if gamma is None else f" and gamma={gamma:.2g}"
+    return Advice(
+        f"C k(x, x) reaches {product:.1e} with values of X up to {largest:.1e}{with_gamma}, more than float64 and tol "
+        "tell apart",
+        "scale X with sklearn.preprocessing.StandardScaler, or lower C",
+        "clf = make_pipeline(StandardScaler(), SVC())",
+    )
+
+
 def large_cost(C: float) -> Advice:
     """Return what to say of a large C."""
     return Advice(

@@ -13,6 +13,8 @@ from multimargin.certificate import Objectives
 from multimargin.kernels import KernelStore
 from multimargin.machines import FloatArray
 from multimargin.problem import Bias, Loss
+from multimargin.recovery import FEASIBILITY_TOLERANCE, SUMS_TOLERANCE
+from multimargin.rounding import rounding_of
 from multimargin.schemes import BinaryProblem
 from multimargin.solver import Progress, SolverOptions, SolverReport, StopReason, add_phases, read_report
 
@@ -112,6 +114,36 @@ def evaluate_binary(
     )
 
 
+def evaluate_with_bias(
+    problem: BinaryProblem, amounts: FloatArray, scores: FloatArray, intercept: float, loss: Loss, bias: Bias
+) -> Objectives:
+    """As ``evaluate_binary``, and how far an exact bias is outside the interval of the scores, which m - M ignores."""
+    numbers = evaluate_binary(problem, amounts, scores, intercept, loss, bias)
+    if bias is not Bias.EXACT:
+        return numbers
+    there = evaluate_binary(problem, amounts, scores + intercept, 0.0, loss, Bias.NONE).violation
+    return replace(numbers, violation=max(numbers.violation, there))
+
+
+def examined_binary(
+    problem: BinaryProblem, amounts: FloatArray, numbers: Objectives, sizes: FloatArray, loss: Loss, bias: Bias
+) -> Objectives:
+    """Return the numbers of a point with its rounding, given ``kernel_sizes``; outside the bounds nothing is known."""
+    cap = problem.C if loss is Loss.HINGE else np.full(len(problem.C), np.inf)
+    rounding = rounding_of(sizes, (signs(problem) * amounts)[:, None], amounts[:, None], cap)
+    feasible = _is_feasible(problem, amounts, cap, bias)
+    return replace(numbers, violation=numbers.violation if feasible else np.inf, rounding=rounding)
+
+
+def _is_feasible(problem: BinaryProblem, amounts: FloatArray, cap: FloatArray, bias: Bias) -> bool:
+    """Whether the variables keep within their bounds and, with an exact bias, balance, but for rounding."""
+    allowed = FEASIBILITY_TOLERANCE * (np.where(np.isfinite(problem.C), problem.C, 0.0) + np.abs(amounts))
+    if not bool((amounts >= -allowed).all() and (amounts <= cap + allowed).all()):
+        return False
+    total = float(np.sum(signs(problem) * amounts))
+    return bias is not Bias.EXACT or abs(total) <= SUMS_TOLERANCE * float(np.abs(amounts).sum())
+
+
 def _violation(beta: FloatArray, error: FloatArray, y: FloatArray, cap: FloatArray, bias: Bias) -> float:
     """How far the bias would have to be in two places; without one, how far a score is on the wrong side."""
     amounts = y * beta
@@ -119,9 +151,10 @@ def _violation(beta: FloatArray, error: FloatArray, y: FloatArray, cap: FloatArr
     falls = np.where(y > 0, amounts > 0, amounts < cap)
     lowest_up = float(np.min(error[rises], initial=np.inf))
     largest_low = float(np.max(error[falls], initial=-np.inf))
-    if bias is Bias.EXACT:
-        return max(0.0, largest_low - lowest_up)
-    return max(0.0, -lowest_up, largest_low)
+    found = largest_low - lowest_up if bias is Bias.EXACT else max(-lowest_up, largest_low)
+    if np.isnan(error).any() or np.isnan(amounts).any():
+        return np.inf  # comparisons pass over what is not a number
+    return max(0.0, found)
 
 
 def progress_of(report: SolverReport, n_active: int, n_support: int) -> Progress:

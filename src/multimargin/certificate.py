@@ -12,13 +12,26 @@ from multimargin.coupling import coefficients, margins
 from multimargin.kernels import KernelSpec
 from multimargin.machines import Bound, FloatArray
 from multimargin.problem import DualProblem, Loss
+from multimargin.recovery import is_feasible
+from multimargin.rounding import UNKNOWN, Rounding, kernel_sizes, rounding_of
 from multimargin.solver import Solution, SolverReport, StopReason
 
 INDEFINITE = (
     "the kernel is not positive semi-definite, so that only a KKT point is promised: primal and gap are undefined"
 )
 TESTED = "the kernel matrix was found positive semi-definite on {}; the gap rests on that"
+NOT_FINITE = "objectives or scores are too large or too small for float64: nothing is known about them"
+ROUNDED = (
+    "the terms of the scores are so large that rounding may change a score by {:.1e} and the primal by {:.1e}, which "
+    "the violation and the primal include"
+)
+WIDE_GAP = "the dual is less than half of the primal, so that the violation proves little"
 NOT_VERIFIED = "the numbers are the solver's own: it was stopped before the float64 pass over all examples"
+
+# A violation of v bounds the gap by v sum C, whatever the objectives are. Where C k(x, x) is huge they are small beside
+# that, and a violation within tol goes with a dual near 0, as good as that of a = 0. Only a dual of half the primal or
+# more says where the optimum is: within a factor of two.
+LARGEST_RELATIVE_GAP = 0.5
 
 
 @dataclass(frozen=True)
@@ -39,7 +52,8 @@ class Certificate:
     verified : bool
         True when all numbers come from scores computed anew in float64.
     stop_reason : str
-        converged, max_iter, max_time, stalled, interrupted or callback.
+        converged, max_iter, max_time, stalled, interrupted or callback. Only a point that is ``optimal`` is called
+        converged.
     n_iter, seconds, kernel_rows, cache_hits : int, float, int, int
         What the solver spent; 0 where a model is verified without its fit.
     solver, solver_reason : str
@@ -82,8 +96,12 @@ class Certificate:
 
     @property
     def optimal(self) -> bool:
-        """Whether the violation is at most tol, by numbers that were verified."""
-        return self.verified and self.kkt_violation <= self.tol
+        """Whether the violation is at most tol and primal and dual agree, by numbers that were verified and are finite.
+
+        Without a primal (a kernel that is not positive semi-definite) nothing is asked of the gap.
+        """
+        good = bool(self.verified and self.kkt_violation <= self.tol and np.isfinite(self.dual))
+        return good and not self.relative_gap > LARGEST_RELATIVE_GAP
 
     def __str__(self) -> str:
         checked = "verified" if self.verified else "not verified"
@@ -106,11 +124,12 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Objectives:
-    """Primal, dual and KKT violation of a point."""
+    """Primal, dual and KKT violation of a point, and what rounding may have changed them by, where that is known."""
 
     primal: float
     dual: float
     violation: float
+    rounding: Rounding = UNKNOWN
 
 
 def evaluate(
@@ -194,7 +213,18 @@ def certify(problem: DualProblem, solution: Solution, *, tol: float, solver: str
     numbers = Objectives(primal, report.dual, report.violation)
     if state.scores is not None and np.isinf(problem.data.C).all():
         numbers = evaluate(problem, state.amounts, state.scores, state.bias)
+    if report.verified:
+        beta = coefficients(problem.machine, state.amounts, problem.data.y, problem.n_classes)
+        numbers = examined(problem, state.amounts, beta, numbers)
     return assemble(problem.kernel, numbers, report=report, tol=tol, solver=(solver, reason))
+
+
+def examined(problem: DualProblem, amounts: FloatArray, beta: FloatArray, numbers: Objectives) -> Objectives:
+    """Return the numbers of a point with its rounding; gradients say nothing about one outside the bounds."""
+    sizes = kernel_sizes(problem.trained_kernel, problem.data.kernel_rows)
+    rounding = rounding_of(sizes, beta, amounts, problem.cap)
+    feasible = is_feasible(problem, amounts, beta)
+    return replace(numbers, violation=numbers.violation if feasible else np.inf, rounding=rounding)
 
 
 def assemble(
@@ -207,17 +237,14 @@ def assemble(
 ) -> Certificate:
     """Put numbers and report together; without a report the numbers stand for themselves."""
     convex = kernel.positive_semidefinite
+    verified = report is None or report.verified
+    numbers, doubts = _without_doubts(numbers, tol, convex=convex) if verified else (numbers, [])
     primal = numbers.primal if convex else np.nan
     gap = primal - numbers.dual
-    verified = report is None or report.verified
     tested = TESTED.format("all rows" if kernel.tested_all else f"a sample of {kernel.tested_rows} rows")
     notes = ((INDEFINITE, not convex), (tested, convex and kernel.tested_rows > 0), (NOT_VERIFIED, not verified))
-    remarks = [text for text, holds in notes if holds]
-    met = StopReason.CONVERGED if numbers.violation <= tol else StopReason.STALLED
-    reason = met if report is None else report.stop_reason
-    if reason is StopReason.CONVERGED and verified and numbers.violation > tol:
-        reason = StopReason.STALLED  # a stop short of tol is never called convergence
-    return Certificate(
+    remarks = [text for text, holds in notes if holds] + doubts
+    certificate = Certificate(
         primal=primal,
         dual=numbers.dual,
         gap=gap,
@@ -225,7 +252,7 @@ def assemble(
         kkt_violation=numbers.violation,
         tol=tol,
         verified=verified,
-        stop_reason=reason.value,
+        stop_reason=(StopReason.CONVERGED if report is None else report.stop_reason).value,
         n_iter=0 if report is None else report.n_iter,
         seconds=0.0 if report is None else report.seconds,
         kernel_rows=0 if report is None else report.kernel_rows,
@@ -238,12 +265,38 @@ def assemble(
         exact_blocks=0 if report is None else int(report.phases.get("exact_blocks", 0)),
         feature_sweeps=0 if report is None else int(report.phases.get("feature_sweeps", 0)),
     )
+    if verified and not certificate.optimal and certificate.stop_reason == StopReason.CONVERGED.value:
+        return replace(certificate, stop_reason=StopReason.STALLED.value)  # never called convergence
+    return certificate
+
+
+def _without_doubts(numbers: Objectives, tol: float, *, convex: bool) -> tuple[Objectives, list[str]]:
+    """Return numbers that rounding can only have made better, where it matters, and what to say about them."""
+    if np.isnan(numbers.violation) or not np.isfinite(numbers.dual) or (convex and not np.isfinite(numbers.primal)):
+        return replace(numbers, violation=np.inf), [NOT_FINITE]
+    rounding, doubts = numbers.rounding, []
+    added = rounding.dual + rounding.primal if convex else 0.0
+    most = LARGEST_RELATIVE_GAP * max(abs(numbers.primal), abs(numbers.dual))
+    gap = numbers.primal - numbers.dual if convex else 0.0
+    if not rounding.score <= tol or (gap <= most and not gap + added <= most):
+        doubts.append(ROUNDED.format(rounding.score, added))
+        numbers = replace(
+            numbers, primal=numbers.primal + added, violation=numbers.violation + rounding.score, rounding=UNKNOWN
+        )
+        gap = numbers.primal - numbers.dual if convex else 0.0
+    if gap > LARGEST_RELATIVE_GAP * max(abs(numbers.primal), abs(numbers.dual)):
+        doubts.append(WIDE_GAP)
+    return numbers, doubts
 
 
 def worst_of(parts: Sequence[Certificate]) -> Certificate:
     """Return the certificate of a machine made of several problems: as good as the worst of them."""
     rank = [reason.value for reason in StopReason]
-    worst = max(parts, key=lambda part: (rank.index(part.stop_reason) > 0, not part.verified, part.kkt_violation))
+
+    def badness(part: Certificate) -> tuple[bool, bool, bool, float]:
+        return rank.index(part.stop_reason) > 0, not part.verified, not part.optimal, part.kkt_violation
+
+    worst = max(parts, key=badness)
     return replace(
         worst,
         n_iter=sum(part.n_iter for part in parts),

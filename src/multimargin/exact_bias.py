@@ -229,6 +229,12 @@ class _Rounds:
             bias = bias - difference[moved].mean(axis=0)
         return _Iterate(amounts, scores, bias, evaluate(self.problem, amounts, scores, bias))
 
+    def _anew(self, point: _Iterate) -> _Iterate:
+        """The point with its scores computed anew: those of a round have lost digits to rho times its sums."""
+        beta = coefficients(self.problem.machine, point.amounts, self.problem.data.y, self.problem.n_classes)
+        scores = self._scores_of(beta, np.flatnonzero(beta.any(axis=1)))
+        return replace(point, scores=scores, numbers=evaluate(self.problem, point.amounts, scores, point.bias))
+
     def _adapt(self, size: float, size_before: float) -> None:
         """Choose rho and tol of the next round by what the last one did to the sums."""
         if self.rho * size > self.tol:
@@ -251,6 +257,8 @@ class _Rounds:
             end = self._balanced(quick=reason not in limits)
             if end.numbers is not None and end.numbers.violation <= self.options.tol and reason in limits:
                 reason = StopReason.CONVERGED
+        if self.options.extra_tol > 0 and end.numbers is not None:
+            end = self._anew(end)
         last, numbers = self.reports[-1] if self.reports else None, end.numbers
         known = Objectives(np.inf, np.nan, np.inf if last is None else last.violation)
         numbers = known if numbers is None else numbers

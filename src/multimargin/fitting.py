@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from multimargin import _validation as check
 from multimargin import frank_wolfe
-from multimargin.advice import LARGE_C, large_cost, unscaled_column, wide_columns
+from multimargin.causes import likely_cause
 from multimargin.certificate import Certificate, certify
 from multimargin.exact_bias import solve
 from multimargin.given_kernels import settle
@@ -24,6 +24,7 @@ from multimargin.one_vs_all import is_one_vs_all, solve_one_vs_all
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.progress import FitTask, progress_line
 from multimargin.resources import cache_bytes, n_threads
+from multimargin.rounding import fits_float32
 from multimargin.schemes import find_scheme
 from multimargin.solver import (
     Precision,
@@ -181,6 +182,13 @@ def make_options(
     )
 
 
+def with_precision(options: SolverOptions, kernel: KernelSpec, data: TrainingSet) -> SolverOptions:
+    """Return the options with float64 rows from the beginning where float32 cannot hold kernel values."""
+    if options.precision is not Precision.AUTOMATIC or fits_float32(kernel, data.kernel_rows):
+        return options
+    return replace(options, precision=Precision.FLOAT64)
+
+
 def _is_small(params: dict[str, Any], problem: DualProblem) -> bool:
     return (
         params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
@@ -248,6 +256,7 @@ def solve_and_certify(
     else:
         solver, reason = choose_solver(params["solver"], problem)
     options = make_options(params, recipe, problem.n_examples, solver, small=_is_small(params, problem))
+    options = with_precision(options, recipe.kernel, problem.data)
     solution = (solve_one_vs_all if binary else solve)(problem, options, start, watch)
     name = binary_solver_name(params["solver"]) if binary else solver.value
     return solution, certify(problem, solution, tol=recipe.tol, solver=name, reason=reason)
@@ -365,7 +374,8 @@ def warn_if_unfinished(fitted: Fitted, X: DataMatrix, recipe: Recipe) -> None:
         sentences.append(
             f"{what} ended early ({certificate.stop_reason}) after {certificate.n_iter} steps at a KKT violation of "
             f"{certificate.kkt_violation:.2g}, relative gap {certificate.relative_gap:.2g}; tol={certificate.tol:g} "
-            f"was asked for.{_likely_cause(X, recipe)} To reach it, {REMEDIES[certificate.stop_reason]}."
+            f"was asked for.{likely_cause(X, recipe.kernel, recipe.C, certificate)} "
+            f"To reach it, {REMEDIES[certificate.stop_reason]}."
         )
     if fitted.missing:
         remedy = "raise max_time" if fitted.missing == StopReason.MAX_TIME.value else "fit again"
@@ -375,11 +385,3 @@ def warn_if_unfinished(fitted: Fitted, X: DataMatrix, recipe: Recipe) -> None:
         )
     if sentences:
         warnings.warn(" ".join(sentences), ConvergenceWarning, stacklevel=4)
-
-
-def _likely_cause(X: DataMatrix, recipe: Recipe) -> str:
-    wide = [] if recipe.kernel.name == "precomputed" else wide_columns(X)
-    if wide:
-        column, ratio = wide[0]
-        return f" Likely cause: {unscaled_column(str(column), ratio).sentence}"
-    return f" Likely cause: {large_cost(recipe.C).sentence}" if recipe.C >= LARGE_C else ""

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from multimargin.binary import Batch, BinarySolution, evaluate_binary, progress_of, signs, solve_batch, sum_reports
+from multimargin.binary import (
+    Batch,
+    BinarySolution,
+    evaluate_binary,
+    examined_binary,
+    progress_of,
+    signs,
+    solve_batch,
+    sum_reports,
+)
 from multimargin.certificate import Certificate, Objectives, assemble, worst_of
 from multimargin.fitting import (
     Fitted,
@@ -22,6 +32,7 @@ from multimargin.fitting import (
     is_watched,
     make_options,
     make_watch,
+    with_precision,
 )
 from multimargin.kernels import KernelStore
 from multimargin.machines import MACHINES, FloatArray
@@ -29,6 +40,7 @@ from multimargin.pair_model import PairModel
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.progress import FitTask, progress_line
 from multimargin.resources import n_threads
+from multimargin.rounding import kernel_sizes
 from multimargin.schemes import BinaryProblem, pair_problems
 from multimargin.separability import refuse_if_inseparable
 from multimargin.solver import (
@@ -83,6 +95,17 @@ class PairFit:
             self.recipe.kernel,
             self.recipe.scheme,
         )
+
+    @cached_property
+    def _sizes(self) -> FloatArray:
+        offset = 1.0 if self.recipe.bias is Bias.REGULARIZED else 0.0
+        kernel = self.recipe.kernel
+        return kernel_sizes(kernel.with_offset(kernel.offset + offset), self.data.kernel_rows)
+
+    def sizes_of(self, problem: BinaryProblem) -> FloatArray:
+        """Return ``kernel_sizes`` of a pair's examples."""
+        sizes: FloatArray = self._sizes[np.concatenate([problem.positive, problem.negative])]
+        return sizes
 
     @property
     def is_small(self) -> bool:
@@ -165,10 +188,12 @@ def _solve(
         solver, reason = choose_solver(params["solver"], fit.dual_problem(fit.problems[0]))
         small = fit.is_small and params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
         options = make_options(params, fit.recipe, len(fit.data.y), solver, small=small)
+        options = with_precision(options, fit.recipe.kernel, fit.data)
         return _solve_in_turn(fit, options, starts, watch), solver.value, reason
     solver, reason = choose_binary_solver(params["solver"], fit.recipe.kernel)
     small = fit.is_small and params["solver"] == "auto"
     options = make_options(params, fit.recipe, len(fit.data.y), solver, small=small)
+    options = with_precision(options, fit.recipe.kernel, fit.data)
 
     def watch_amounts(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
         return watch is not None and watch(progress, lambda: _attributes_so_far(fit, snapshot()))
@@ -278,6 +303,9 @@ def certify_pairs(fit: PairFit, solutions: Sequence[BinarySolution], solver: str
             numbers = evaluate_binary(
                 problem, solution.amounts, scores, solution.bias, fit.recipe.loss, fit.recipe.bias
             )
+        if report.verified:
+            sizes = fit.sizes_of(problem)
+            numbers = examined_binary(problem, solution.amounts, numbers, sizes, fit.recipe.loss, fit.recipe.bias)
         parts.append(assemble(fit.recipe.kernel, numbers, report=report, tol=fit.recipe.tol, solver=(solver, reason)))
     return worst_of(parts)
 

@@ -6,21 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from multimargin.binary import evaluate_binary, signs
+from multimargin.binary import evaluate_with_bias, examined_binary, signs
 from multimargin.certificate import Certificate, Objectives, assemble, worst_of
 from multimargin.fitting import Recipe
 from multimargin.machines import FloatArray
 from multimargin.pair_fitting import PairFit
 from multimargin.pair_model import PairModel
 from multimargin.problem import Bias, Loss
+from multimargin.recovery import BOUND_TOLERANCE, SUMS_TOLERANCE
 from multimargin.resources import n_threads
 from multimargin.schemes import BinaryProblem
 from multimargin.training_set import TrainingSet
-
-# As for the other machines: what rounding may leave of the bounds and of sum_i y_i a_i.
-FEASIBILITY_TOLERANCE = 1e-10
-SUMS_TOLERANCE = 1e-9
-BOUND_TOLERANCE = 1e-12
 
 
 def verify_pairs(model: PairModel, recipe: Recipe, data: TrainingSet) -> Certificate:
@@ -45,44 +41,32 @@ def _pair_numbers(fit: PairFit, model: PairModel, index: int, problem: BinaryPro
         points = fit.data.kernel_data[problem.rows]
         weights = np.ascontiguousarray(beta[beta != 0, None])
         scores = fit.store.scores(model.support[used], weights, points, n_threads())[:, 0]
-    return judge_pair(problem, by_row[problem.rows], scores, float(model.intercept[index]), fit.recipe)
+    return judge_pair(
+        problem, by_row[problem.rows], scores, float(model.intercept[index]), fit.recipe, fit.sizes_of(problem)
+    )
 
 
 def judge_pair(
-    problem: BinaryProblem, beta: FloatArray, scores: FloatArray, intercept: float, recipe: Recipe
+    problem: BinaryProblem, beta: FloatArray, scores: FloatArray, intercept: float, recipe: Recipe, sizes: FloatArray
 ) -> Objectives:
     """Return objectives and violation of a pair's coefficients, given its scores without an exact bias."""
     amounts = signs(problem) * beta
     snapped = amounts
     if recipe.loss is Loss.HINGE:
         finite = np.where(np.isfinite(problem.C), problem.C, 0.0)
-        snapped = np.where(np.abs(snapped) <= BOUND_TOLERANCE * finite, 0.0, snapped)
+        largest = np.abs(amounts).max(initial=0.0)  # beside which a C may be so huge that its rounding is an amount
+        snapped = np.where(np.abs(snapped) <= BOUND_TOLERANCE * np.minimum(finite, largest), 0.0, snapped)
         snapped = np.where(np.abs(problem.C - snapped) <= BOUND_TOLERANCE * finite, problem.C, snapped)
-    numbers = evaluate_binary(problem, snapped, scores, intercept, recipe.loss, recipe.bias)
-    violation = max(numbers.violation, _violation_at(problem, snapped, scores, intercept, recipe))
-    if not _is_feasible(problem, amounts, recipe, intercept):
-        violation = np.inf  # gradients say nothing about a point outside the bounds
-    return replace(numbers, violation=violation)
+    numbers = evaluate_with_bias(problem, snapped, scores, intercept, recipe.loss, recipe.bias)
+    if not _is_own_intercept(problem, amounts, recipe, intercept):
+        numbers = replace(numbers, violation=np.inf)
+    return examined_binary(problem, amounts, numbers, sizes, recipe.loss, recipe.bias)
 
 
-def _violation_at(
-    problem: BinaryProblem, amounts: FloatArray, scores: FloatArray, intercept: float, recipe: Recipe
-) -> float:
-    """How far the reported bias is outside the interval that the scores allow; m - M does not see the bias."""
-    if recipe.bias is not Bias.EXACT:
-        return 0.0
-    return evaluate_binary(problem, amounts, scores + intercept, 0.0, recipe.loss, Bias.NONE).violation
-
-
-def _is_feasible(problem: BinaryProblem, amounts: FloatArray, recipe: Recipe, intercept: float) -> bool:
-    finite = np.where(np.isfinite(problem.C), problem.C, 0.0)
-    allowed = FEASIBILITY_TOLERANCE * (finite + amounts)
-    cap = problem.C if recipe.loss is Loss.HINGE else np.inf
-    within = bool((amounts >= -allowed).all() and (amounts <= cap + allowed).all())
-    total = float(np.sum(signs(problem) * amounts))
-    scale = float(np.abs(amounts).sum())
+def _is_own_intercept(problem: BinaryProblem, amounts: FloatArray, recipe: Recipe, intercept: float) -> bool:
+    """Whether an intercept that is no exact bias follows from the coefficients: HL02 (10)."""
     if recipe.bias is Bias.EXACT:
-        return within and abs(total) <= SUMS_TOLERANCE * scale
-    offset = recipe.kernel.offset + (1.0 if recipe.bias is Bias.REGULARIZED else 0.0)  # HL02 (10)
-    wanted = offset * total
-    return within and abs(intercept - wanted) <= SUMS_TOLERANCE * scale
+        return True
+    offset = recipe.kernel.offset + (1.0 if recipe.bias is Bias.REGULARIZED else 0.0)
+    wanted = offset * float(np.sum(signs(problem) * amounts))
+    return abs(intercept - wanted) <= SUMS_TOLERANCE * float(np.abs(amounts).sum())

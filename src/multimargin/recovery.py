@@ -184,8 +184,11 @@ def _snap(problem: DualProblem, amounts: FloatArray) -> FloatArray:
     """Put what is within rounding of a bound on the bound; sums of beta round at the level of their terms."""
     C, cap = problem.data.C[:, None], problem.cap[:, None]
     C = np.where(np.isfinite(C), C, 0.0)  # the hard margin has no upper bound to be close to
-    rounding = BOUND_TOLERANCE * C + 4 * np.finfo(float).eps * np.abs(amounts).sum(axis=1, keepdims=True)
-    snapped = np.where(np.abs(amounts) <= rounding, 0.0, amounts)
+    sums = np.abs(amounts).sum(axis=1, keepdims=True)
+    rounding = BOUND_TOLERANCE * C + 4 * np.finfo(float).eps * sums
+    # Beside the amounts of the model a C may be so huge that a share of it is an amount.
+    near_zero = np.minimum(rounding, BOUND_TOLERANCE * sums.max(initial=0.0) + 4 * np.finfo(float).eps * sums)
+    snapped = np.where(np.abs(amounts) <= near_zero, 0.0, amounts)
     if problem.machine.bound is Bound.BOX:
         snapped = np.where(np.abs(snapped - cap) <= rounding, cap, snapped)
     return snapped
@@ -199,5 +202,7 @@ def is_feasible(problem: DualProblem, amounts: FloatArray, beta: FloatArray) -> 
     if problem.bias is Bias.EXACT and not is_balanced(beta, SUMS_TOLERANCE):
         return False
     within = (amounts >= -allowed).all() and (used <= problem.cap[:, None] + allowed).all()
+    if not (np.isfinite(amounts).all() and np.isfinite(beta).all()):
+        return False
     again = coefficients(problem.machine, amounts, problem.data.y, problem.n_classes)
     return bool(within and (np.abs(again - beta) <= allowed).all())

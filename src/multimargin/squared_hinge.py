@@ -142,7 +142,8 @@ class SquaredHinge:
         return Objectives(
             primal=0.5 * float(z @ z) + float(self.C @ slack**2),
             dual=float(a.sum()) - 0.5 * float(z @ z) - float(np.sum(a**2 / (4 * self.C))),
-            violation=max(0.0, -float(gradient.min()), float(np.max(gradient[a > 0], initial=0.0))),
+            # np.max: what is not a number stays so
+            violation=float(np.max([0.0, -gradient.min(), np.max(gradient[a > 0], initial=0.0)])),
         )
 
 

@@ -49,6 +49,17 @@ class TrainingSet:
         """What kernel values are computed or taken from."""
         return self.X if self.gram is None else self.gram
 
+    @property
+    def kernel_rows(self) -> DataMatrix:
+        """The examples that take part, or the diagonal of the kernel matrix at them where the caller computes it."""
+        return self.examples(self.rows)
+
+    def examples(self, rows: IntArray) -> DataMatrix:
+        """Return these rows of X, or k(x, x) at them where the caller computes the kernel matrix."""
+        if self.gram is not None:
+            return self.gram[rows, rows]
+        return self.X if len(rows) == self.X.shape[0] and (np.diff(rows) == 1).all() else self.X[rows]
+
     def variance(self) -> float:
         """Return the variance of all entries of X; a weight counts as that many repetitions of its row."""
         if len(self.rows) == self.X.shape[0] and (self.weight == self.weight[0]).all():

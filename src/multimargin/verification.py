@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from multimargin.certificate import Certificate, assemble, evaluate
+from multimargin.certificate import Certificate, assemble, evaluate, examined
 from multimargin.fitting import Recipe
 from multimargin.given_kernels import settle
 from multimargin.linear.model import LinearModel
@@ -19,7 +19,7 @@ from multimargin.model import KernelModel
 from multimargin.pair_model import PairModel
 from multimargin.pair_verification import verify_pairs
 from multimargin.problem import Bias, DualProblem
-from multimargin.recovery import is_feasible, recover_amounts
+from multimargin.recovery import recover_amounts
 from multimargin.resources import n_threads
 from multimargin.training_set import TrainingSet
 
@@ -71,9 +71,7 @@ def _verify_expansion(model: Any, recipe: Recipe, data: TrainingSet) -> Certific
     # The other rules' bias is in the coefficients already.
     bias = expansion.intercept if recipe.bias is Bias.EXACT else np.zeros(problem.n_classes)
     amounts = recover_amounts(problem, beta[data.rows], scores + bias)
-    numbers = evaluate(problem, amounts, scores, bias)
-    if not is_feasible(problem, amounts, beta[data.rows]):
-        numbers = replace(numbers, violation=np.inf)  # gradients say nothing about a point outside the bounds
+    numbers = examined(problem, amounts, beta[data.rows], evaluate(problem, amounts, scores, bias))
     return assemble(
         problem.kernel,
         numbers,

@@ -11,7 +11,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from multimargin import _validation as check
-from multimargin.binary import evaluate_binary, signs
+from multimargin.binary import evaluate_with_bias, examined_binary, signs
 from multimargin.certificate import Certificate, assemble, certify, worst_of
 from multimargin.coupling import coefficients
 from multimargin.fitting import (
@@ -287,7 +287,9 @@ class _PairwiseFit:
         state = solution.point.state
         bias = 0.0 if state.bias is None else float(state.bias[1])
         scores = np.asarray(state.scores)[:, 1]
-        numbers = evaluate_binary(binary, state.amounts[:, 0], scores, bias, recipe.loss, recipe.bias)
+        amounts = state.amounts[:, 0]
+        numbers = evaluate_with_bias(binary, amounts, scores, bias, recipe.loss, recipe.bias)
+        numbers = examined_binary(binary, amounts, numbers, self.fit.sizes_of(binary), recipe.loss, recipe.bias)
         report = replace(solution.report, stop_reason=reason)
         return assemble(recipe.kernel, numbers, report=report, tol=recipe.tol, solver=(solution.solver, why))
 

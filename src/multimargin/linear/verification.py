@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from multimargin.certificate import Certificate, Objectives, assemble, evaluate, worst_of
+from multimargin.certificate import Certificate, Objectives, assemble, evaluate, examined, worst_of
 from multimargin.fitting import Recipe
 from multimargin.linear.fitting import LinearDual
 from multimargin.linear.model import LinearModel
 from multimargin.machines import FloatArray
 from multimargin.pair_verification import judge_pair
 from multimargin.problem import Bias, DualProblem
-from multimargin.recovery import is_feasible, recover_amounts
+from multimargin.recovery import recover_amounts
+from multimargin.rounding import kernel_sizes
 from multimargin.schemes import BinaryProblem, pair_problems
 from multimargin.training_set import TrainingSet
 
@@ -61,7 +62,7 @@ def _machine_numbers(model: LinearModel, dual: LinearDual, recipe: Recipe, data:
     numbers = evaluate(problem, amounts, scores, bias)
     own = _close(model.coef.T, weights, X, beta)
     own = own and (recipe.bias is Bias.EXACT or _close_constant(model.intercept, constant, recipe.kernel.offset, beta))
-    return numbers if own and is_feasible(problem, amounts, beta) else replace(numbers, violation=np.inf)
+    return examined(problem, amounts, beta, numbers if own else replace(numbers, violation=np.inf))
 
 
 def _pair_numbers(
@@ -72,7 +73,8 @@ def _pair_numbers(
     beta, X = by_row[problem.rows], data.X[problem.rows]
     weights = np.asarray(X.T @ beta, dtype=np.float64)
     scores = np.asarray(X @ weights) + recipe.kernel.offset * beta.sum()
-    numbers = judge_pair(problem, beta, scores, float(model.intercept[index]), recipe)
+    sizes = kernel_sizes(recipe.kernel, X)
+    numbers = judge_pair(problem, beta, scores, float(model.intercept[index]), recipe, sizes)
     own = _close(model.coef[index][:, None], weights[:, None], X, beta[:, None])
     return numbers if own else replace(numbers, violation=np.inf)
 
