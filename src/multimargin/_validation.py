@@ -79,7 +79,14 @@ def _resolve_gamma(gamma: Any, data: TrainingSet) -> float:
         if gamma == "auto":
             return 1.0 / float(data.X.shape[1])
         variance = data.variance()
-        return 1.0 / (float(data.X.shape[1]) * variance) if variance > 0 else 1.0
+        scale = float(data.X.shape[1]) * variance
+        inverse = 1.0 / scale if scale > 0 else 1.0
+        if math.isinf(inverse):
+            raise ValueError(
+                f"gamma='scale' is 1 / (n_features * variance), which is infinite for a variance of {variance:.2g}; "
+                "scale the columns of X (for example with StandardScaler), or give gamma as a number."
+            )
+        return inverse
     return check_number("gamma", gamma, low=0.0)
 
 
