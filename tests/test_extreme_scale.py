@@ -63,7 +63,7 @@ def _outcome(model: Any, X: DataMatrix, y: np.ndarray) -> str:
 @pytest.mark.parametrize("machine", ["ovo", "ova", "ww", "cs", "llw"])
 def test_poly_on_raw_data_does_not_crash(machine: str, degree: int) -> None:
     for C in (1e-2, 1e4):
-        model = SVC(kernel="poly", degree=degree, gamma=1, coef0=1, C=C, multi_class=machine, max_time=1)
+        model = SVC(kernel="poly", degree=degree, gamma=1, coef0=1, C=C, multi_class=machine, max_time=0.25)
         assert _outcome(model, *WINE) != REFUSED  # k(x, x) is 1e50 at most
 
 
@@ -73,7 +73,7 @@ def test_one_column_of_another_size(machine: str, factor: float) -> None:
     X, y = IRIS
     X = X * np.array([1.0, factor, 1.0, 1.0])
     for data in (X, sparse.csr_array(X)):
-        ended = _outcome(SVC(kernel="linear", multi_class=machine, max_time=1), data, y)
+        ended = _outcome(SVC(kernel="linear", multi_class=machine, max_time=0.25), data, y)
         assert (ended == REFUSED) == (factor == 1e160)
 
 
@@ -82,12 +82,12 @@ def test_one_column_of_another_size(machine: str, factor: float) -> None:
 def test_every_machine_and_kernel_at_every_scale(machine: str, kernel: str) -> None:
     X, y = IRIS
     for scale in SCALES:
-        for gamma in ("scale", 1.0):
-            model = SVC(kernel=kernel, gamma=gamma, coef0=1.0, multi_class=machine, max_time=0.3)
-            _outcome(model, X * scale, y)
-            if 1e-37 < scale < 1e37:
-                _outcome(model, (X * scale).astype(np.float32), y)
-            _outcome(model, sparse.csr_array(X * scale), y)
+        model = SVC(kernel=kernel, coef0=1.0, multi_class=machine, max_time=0.1)
+        _outcome(model, X * scale, y)
+        if 1e-37 < scale < 1e37:
+            _outcome(model, (X * scale).astype(np.float32), y)
+        model.set_params(gamma=1.0)
+        _outcome(model, sparse.csr_array(X * scale), y)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -95,7 +95,7 @@ def test_given_kernels_of_any_size(machine: str) -> None:
     X, y = IRIS
     K = X @ X.T
     for scale in (*SCALES, 1e304):
-        ended = _outcome(SVC(kernel="precomputed", multi_class=machine, max_time=0.3), K * scale, y)
+        ended = _outcome(SVC(kernel="precomputed", multi_class=machine, max_time=0.1), K * scale, y)
         assert (ended == REFUSED) == (K.max() * scale > LARGEST_VALUE)
 
 
@@ -121,7 +121,7 @@ def test_every_solver_at_every_scale(machine: str, solver: str) -> None:
     X, y = IRIS
     for scale in SCALES:
         for C in (1e-6, 1e6):
-            model = SVC(kernel="linear", C=C, multi_class=machine, solver=solver, max_time=0.3)
+            model = SVC(kernel="linear", C=C, multi_class=machine, solver=solver, max_time=0.1)
             _outcome(model, X * scale, y)
             model.set_params(kernel="precomputed")
             _outcome(model, (X @ X.T) * scale, y)
@@ -133,7 +133,7 @@ def test_linear_machines_at_every_scale(machine: str) -> None:
     for scale in SCALES:
         for loss in ("hinge", "squared_hinge"):
             for data in (X * scale, sparse.csr_array(X * scale)):
-                ended = _outcome(LinearSVC(multi_class=machine, loss=loss, max_time=0.3), data, y)
+                ended = _outcome(LinearSVC(multi_class=machine, loss=loss, max_time=0.1), data, y)
                 assert (ended == REFUSED) == (scale >= 1e75)
 
 
@@ -142,11 +142,11 @@ def _learn(X: np.ndarray, y: np.ndarray) -> Any:
 
 
 def _follow(X: np.ndarray, y: np.ndarray) -> Any:
-    return svm_path(X, y, Cs=[0.1, 1.0], estimator=SVC(kernel="linear", max_time=1))
+    return svm_path(X, y, Cs=[0.1, 1.0], estimator=SVC(kernel="linear", max_time=0.25))
 
 
 def _follow_linear(X: np.ndarray, y: np.ndarray) -> Any:
-    return svm_path(X, y, Cs=[0.1, 1.0], estimator=LinearSVC(max_time=1))
+    return svm_path(X, y, Cs=[0.1, 1.0], estimator=LinearSVC(max_time=0.25))
 
 
 def _search(X: np.ndarray, y: np.ndarray) -> Any:
@@ -195,9 +195,7 @@ def test_points_too_long_for_weights_are_refused() -> None:
 
 def test_what_overflows_is_named() -> None:
     X, y = IRIS
-    with pytest.raises(
-        ValueError, match=r"degree=40, gamma=100 and coef0=1 has values up to .* or lower degree"
-    ):
+    with pytest.raises(ValueError, match=r"degree=40, gamma=100 and coef0=1 has values up to .* or lower degree"):
         SVC(kernel="poly", degree=40, gamma=100, coef0=1).fit(X, y)
     with pytest.raises(ValueError, match=r"gamma='scale' .* is infinite for a variance of .*scale the columns of X"):
         SVC().fit(X * 1e-155, y)
