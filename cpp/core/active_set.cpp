@@ -234,7 +234,7 @@ double ActiveSet::enter(double tol, Index max_free) {
             if (place(i, p) != not_free || (simplex() && p == reference(i))) continue;
             const double g = component_gradient_[unsigned_index(p)] - base;
             const double violation = amount(i, p) > 0.0 ? -g : g;  // at C, or at 0
-            if (violation <= 0.5 * tol) continue;
+            if (!(violation > 0.5 * tol)) continue;
             candidates.push_back({violation, i, p, g});
             largest = std::max(largest, violation);
         }

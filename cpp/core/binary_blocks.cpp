@@ -129,7 +129,7 @@ Outcome BinaryBlocks<T>::round(double target, Index limit) {
         if (outcome != Outcome::satisfied) return outcome;
         const double gain = gain_of_block(interval.lowest_up);
         tally_.dual += gain;
-        if (gain <= 0.0) return Outcome::stuck;  // else it would go round in circles
+        if (!(gain > 0.0)) return Outcome::stuck;  // else it would go round in circles
     }
 }
 

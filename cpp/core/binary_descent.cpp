@@ -1,6 +1,7 @@
 #include "binary_descent.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace multimargin {
 
@@ -55,12 +56,12 @@ void BinaryDescent<T>::load(const BinaryProblem& problem, std::span<const Index>
 // Choices instead of branches, which nobody could foretell.
 template <class T>
 void BinaryDescent<T>::mark(Index begin, Index end) {
-    constexpr T outside = static_cast<T>(simd::pair_outside);
+    constexpr T outside = static_cast<T>(simd::pair_outside), in_set = T(0);
     const auto mark_class = [&](Index first, Index last, AlignedVector<T>& of_above, AlignedVector<T>& of_below,
                                 T sign_above, T sign_below) {
         for (std::size_t k = unsigned_index(first); k < unsigned_index(last); ++k) {
-            of_above[k] = amounts_[k] > 0.0 ? T(0) : sign_above * outside;
-            of_below[k] = amounts_[k] < caps_[k] ? T(0) : sign_below * outside;
+            of_above[k] = amounts_[k] > 0.0 ? in_set : sign_above * outside;
+            of_below[k] = amounts_[k] < caps_[k] ? in_set : sign_below * outside;
         }
     };
     mark_class(begin, std::min(end, n_positive_), outside_low_, outside_up_, T(-1), T(1));
@@ -78,6 +79,7 @@ bool BinaryDescent<T>::step(Index first, Index second, double kernel_value) {
     const double room_second = falls ? amounts_[j] : caps_[j] - amounts_[j];
     const double wanted = difference / bend;
     const double moved = std::min({wanted, room_first, room_second});
+    if (!(moved > 0.0)) return false;  // nor where it is not a number
     const double before_first = amounts_[i], before_second = amounts_[j];
     amounts_[i] = moved == room_first ? (rises ? caps_[i] : 0.0) : before_first + (rises ? moved : -moved);
     amounts_[j] = moved == room_second ? (falls ? 0.0 : caps_[j]) : before_second + (falls ? -moved : moved);
@@ -92,11 +94,21 @@ bool BinaryDescent<T>::step(Index first, Index second, double kernel_value) {
 }
 
 template <class T>
-Index BinaryDescent<T>::second_of(const simd::PairChoice<T>& choice) const {
-    if (!most_violating_) return choice.second;
-    Index j = 0;
-    while (scores_[unsigned_index(j)] + outside_low_[unsigned_index(j)] != choice.largest) ++j;
-    return j;
+bool BinaryDescent<T>::anybody_rises() const {
+    return std::any_of(outside_up_.begin(), outside_up_.begin() + n_, [](T outside) { return outside == T(0); });
+}
+
+// Gains are compared by products. Where these overflow or vanish, the most violating one still gains.
+template <class T>
+Index BinaryDescent<T>::second_of(const simd::PairChoice<T>& choice, Index first) const {
+    if (!most_violating_ && choice.second < n_ && outside_low_[unsigned_index(choice.second)] == T(0) &&
+        scores_[unsigned_index(choice.second)] > scores_[unsigned_index(first)]) {
+        return choice.second;
+    }
+    for (Index j = 0; j < n_; ++j) {
+        if (scores_[unsigned_index(j)] + outside_low_[unsigned_index(j)] == choice.largest) return j;
+    }
+    return -1;
 }
 
 template <class T>
@@ -107,9 +119,10 @@ Outcome BinaryDescent<T>::run(Rows& rows, double target, Index max_steps, Monito
     simd::PairExtreme<T> first =
         update_pair(table, simd::PairUpdate<T>{scores_.data(), any, any, T(0), outside_up_.data(), padded_});
     while (true) {
-        if (first.value >= static_cast<T>(simd::pair_outside) / 2) {  // nobody may rise
-            violation_ = 0.0;
-            return Outcome::satisfied;
+        if (!std::isfinite(first.value)) {
+            const bool overflown = anybody_rises();
+            violation_ = overflown ? infinity : 0.0;
+            return overflown ? Outcome::stuck : Outcome::satisfied;
         }
         const Index i = first.place;
         const T* row_first = rows.row(i);
@@ -118,10 +131,12 @@ Outcome BinaryDescent<T>::run(Rows& rows, double target, Index max_steps, Monito
                                                    scores_[unsigned_index(i)], bends_[unsigned_index(i)], padded_});
         violation_ = std::max(0.0, static_cast<double>(choice.largest) - static_cast<double>(first.value));
         if (violation_ <= target) return Outcome::satisfied;
+        if (violation_ == infinity) return Outcome::stuck;
         if (steps_ >= max_steps) return Outcome::out_of_steps;
         if (observer_) observer_();
         if (steps_ % steps_between_polls == 0 && monitor.poll()) return Outcome::stopped;
-        const Index j = second_of(choice);
+        const Index j = second_of(choice, i);
+        if (j < 0) return Outcome::stuck;
         const T* row_second = rows.row(j);
         if (!step(i, j, static_cast<double>(row_first[j]))) return Outcome::stuck;
         ++steps_;

@@ -41,7 +41,10 @@ class BinaryDescent {
   private:
     // Who may rise and who may fall, from begin to end.
     void mark(Index begin, Index end);
-    Index second_of(const simd::PairChoice<T>& choice) const;
+    // Whether any example may rise; where none of these has a finite score, the scores have overflown.
+    bool anybody_rises() const;
+    // -1 where nobody gains together with the first.
+    Index second_of(const simd::PairChoice<T>& choice, Index first) const;
     bool step(Index first, Index second, double kernel_value);
 
     static constexpr Index steps_between_polls = 32;

@@ -284,7 +284,8 @@ std::vector<std::size_t> BinaryNewton::near_margins() const {
     std::vector<double> safety(size());
     for (std::size_t i = 0; i < size(); ++i) {
         const double g = push(i, margins_[i]);
-        safety[i] = amounts_[i] <= 0.0 ? -g : amounts_[i] >= cap_[i] ? g : -infinity;
+        const double safe = amounts_[i] <= 0.0 ? -g : amounts_[i] >= cap_[i] ? g : -infinity;
+        safety[i] = std::isnan(safe) ? -infinity : safe;  // to be sorted, values need an order
     }
     std::vector<double> ordered = safety;
     const auto rank = ordered.begin() + static_cast<Index>(active_share * static_cast<double>(size() - 1));

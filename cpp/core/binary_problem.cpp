@@ -182,6 +182,7 @@ double coefficient_mass(const BinaryState& state) {
 }
 
 bool float32_too_coarse(const BinaryProblem& problem, const BinaryState& state, double tol) {
+    if (!problem.source().fits_float32()) return true;
     double largest = 0.0;
     for (Index e = 0; e < problem.size(); ++e) {
         if (state.amounts[unsigned_index(e)] > 0.0) largest = std::max(largest, problem.diagonal(e) - problem.ridge(e));

@@ -189,7 +189,7 @@ double BlockDescent<T>::take(Index j, const ExampleProblem& example, double leng
         if (value <= negligible) value = 0.0;
         if (value >= full) value = example.cap;
         const double delta = value - a[p];
-        if (delta == 0.0) continue;
+        if (delta == 0.0 || std::isnan(delta)) continue;  // a step that overflowed is none
         moved = true;
         a[p] = value;
         linear += gradient_[p] * delta;

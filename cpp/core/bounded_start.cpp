@@ -1,6 +1,7 @@
 #include "bounded_start.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace multimargin {
@@ -45,6 +46,8 @@ std::vector<double> ask(const BinaryProblem& problem, Index first, Index count) 
         const double of_negative = std::accumulate(row + n_positive, row + problem.size(), 0.0);
         scores.push_back(problem.cap(0) * (of_positive - of_negative) - problem.sign(e));
     }
+    // Sums that overflow tell nothing, and have no order.
+    if (!std::all_of(scores.begin(), scores.end(), [](double s) { return std::isfinite(s); })) return {};
     std::sort(scores.begin(), scores.end());
     return scores;
 }
@@ -54,7 +57,7 @@ bool looks_worth_it(const BinaryProblem& problem) {
     std::vector<double> falling = ask(problem, problem.n_positive(), problem.size() - problem.n_positive());
     std::reverse(falling.begin(), falling.end());
     const double wanted = least_share * static_cast<double>(std::min(rising.size(), falling.size()));
-    return static_cast<double>(count_staying(rising, falling)) >= wanted;
+    return wanted > 0.0 && static_cast<double>(count_staying(rising, falling)) >= wanted;
 }
 
 struct Side {
@@ -83,6 +86,7 @@ bool start_at_bounds(const BinaryProblem& problem, BinaryState& state) {
     std::vector<double> scores(unsigned_index(n));
     for (Index e = 0; e < n; ++e) scores[unsigned_index(e)] = -problem.sign(e);
     for (Index e = 0; e < n; ++e) add_row(problem.sign(e) * cap, problem.source().kept_row(e), scores.data(), n);
+    if (!std::all_of(scores.begin(), scores.end(), [](double s) { return std::isfinite(s); })) return false;
     const Side rising = sorted_side(0, n_positive, scores, false), falling = sorted_side(n_positive, n, scores, true);
     const Index n_staying = count_staying(rising.scores, falling.scores);
     if (static_cast<double>(n_staying) < least_share * static_cast<double>(std::min(n_positive, n - n_positive))) {

@@ -12,6 +12,7 @@ namespace multimargin {
 // Where the function vanishes on a whole piece every point of it is a root, and one of them is returned.
 template <class Function>
 double monotone_root(std::vector<double>& breakpoints, Function value) {
+    std::erase_if(breakpoints, [](double x) { return std::isnan(x); });  // a sort may leave its range over these
     std::sort(breakpoints.begin(), breakpoints.end());
     const auto above =
         std::partition_point(breakpoints.begin(), breakpoints.end(), [&](double x) { return value(x) < 0.0; });

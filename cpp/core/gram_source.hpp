@@ -22,6 +22,7 @@ class GramSource final : public KernelSource {
                                                            std::span<const Index> columns) const override;
     std::unique_ptr<KernelColumns<float>> foreign_columns_f32(const DataView& data,
                                                               std::span<const Index> columns) const override;
+    bool fits_float32() const override { return fits_float32_; }
     bool accurate_in_float32() const override { return false; }  // nothing is known of the values' size
 
   private:
@@ -30,6 +31,7 @@ class GramSource final : public KernelSource {
     DenseView matrix_;
     double offset_;
     int squarings_;
+    bool fits_float32_;
 };
 
 }  // namespace multimargin

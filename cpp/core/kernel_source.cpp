@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lanes.hpp"
+
 namespace multimargin {
 
 namespace {
@@ -103,7 +105,34 @@ std::vector<double> column_means(const DenseView& data) {
     return mean;
 }
 
+double largest_square(const DenseView& data, const std::vector<double>& centre) {
+    double largest = 0.0;
+    const auto see = [&](const auto* row) {
+        double sums[n_lanes] = {};
+        by_lanes(centre.size(), [&](std::size_t lane, std::size_t k) {
+            const double x = static_cast<double>(row[k]) - centre[k];
+            sums[lane] += x * x;
+        });
+        const double square = total_of(sums);
+        largest = square <= largest ? largest : square;  // one that is not a number stays
+    };
+    for (Index i = 0; i < data.rows(); ++i) data.is_float32() ? see(data.row_f32(i)) : see(data.row_f64(i));
+    return largest;
+}
+
+// Far enough from the largest float32 (2^128) for sums of such numbers, ...
+constexpr double largest_in_float32 = 0x1p100;
+// ... and for products of squared scores with a curvature, by which pairs of variables are compared.
+constexpr double largest_value_in_float32 = 0x1p50;
+
 }  // namespace
+
+bool KernelSource::fits_float32() const {
+    for (Index i = 0; i < size(); ++i) {
+        if (!(std::abs(diagonal(i)) <= largest_value_in_float32)) return false;
+    }
+    return true;
+}
 
 template <class T>
 void KernelColumns<T>::fill(std::span<const Index> rows, T* out, Index ld) const {
@@ -144,11 +173,22 @@ double Kernel::diagonal(double squared_norm) const {
     }
 }
 
+bool Kernel::fits_float32(double squared_norm) const {
+    if (!(squared_norm <= largest_in_float32)) return false;
+    const bool scaled = kind != KernelKind::linear, shifted = kind == KernelKind::poly || kind == KernelKind::sigmoid;
+    if (scaled && gamma != 0.0 && !(gamma >= 1.0 / largest_in_float32 && gamma <= largest_in_float32)) return false;
+    if (shifted && !(std::abs(coef0) <= largest_in_float32)) return false;
+    const double base = gamma * squared_norm + std::abs(coef0);
+    const double value = kind == KernelKind::poly ? std::pow(base, degree) + offset : diagonal(squared_norm);
+    return std::abs(value) <= largest_value_in_float32;
+}
+
 DenseSource::DenseSource(DenseView data, Kernel kernel, const simd::Table& table)
     : data_(data),
       kernel_(kernel),
       table_(table),
-      centre_(kernel.shift_invariant() ? column_means(data) : std::vector<double>(unsigned_index(data.columns()))) {}
+      centre_(kernel.shift_invariant() ? column_means(data) : std::vector<double>(unsigned_index(data.columns()))),
+      longest_(largest_square(data, centre_)) {}
 
 double DenseSource::diagonal(Index i) const {
     if (kernel_.shift_invariant()) return kernel_.diagonal(0.0);

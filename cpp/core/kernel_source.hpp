@@ -23,6 +23,8 @@ struct Kernel {
     simd::Evaluation evaluation() const;
     // k(x, x), given |x|^2.
     double diagonal(double squared_norm) const;
+    // Whether float32 carries rows of such a length, these parameters, and the values with squares to compare.
+    bool fits_float32(double squared_norm) const;
 };
 
 // A set of rows, prepared once; what is inside is known to the columns that made it.
@@ -89,6 +91,8 @@ class KernelSource {
     virtual const double* kept_row(Index) const { return nullptr; }
     // Whether float32 kernel values of these rows err by less than about 4e-7, whatever the other point is.
     virtual bool accurate_in_float32() const = 0;
+    // Whether nothing overflows or vanishes in float32. By default the diagonal tells.
+    virtual bool fits_float32() const;
 
     template <class T>
     std::unique_ptr<KernelColumns<T>> columns(std::span<const Index> chosen) const {
@@ -114,6 +118,7 @@ class DenseSource final : public KernelSource {
     std::unique_ptr<KernelColumns<float>> foreign_columns_f32(const DataView& data,
                                                               std::span<const Index> columns) const override;
     bool accurate_in_float32() const override;
+    bool fits_float32() const override { return kernel_.fits_float32(longest_); }
 
     const DenseView& data() const { return data_; }
     const Kernel& kernel() const { return kernel_; }
@@ -127,6 +132,7 @@ class DenseSource final : public KernelSource {
     Kernel kernel_;
     const simd::Table& table_;
     std::vector<double> centre_;
+    double longest_ = 0.0;  // the largest |x|^2 as rows are computed with: from the centre
 };
 
 // out += factor * row, summed in float64 whatever the row's type.

@@ -80,7 +80,7 @@ PairModel::PairModel(const KernelSource& support_vectors, std::vector<Index> n_s
         }
         largest_mass = std::max(largest_mass, mass);
     }
-    single_ = source_.accurate_in_float32() && value_error * largest_mass <= score_error;
+    single_ = source_.accurate_in_float32() && source_.fits_float32() && value_error * largest_mass <= score_error;
     few_f64_ = make_few<double>(dual_coef);
     if (single_) few_f32_ = make_few<float>(dual_coef);
 }

@@ -199,6 +199,7 @@ double coefficient_mass(const Problem& problem, const FullState& state) {
 }
 
 bool float32_too_coarse(const Problem& problem, const FullState& state, double tol) {
+    if (!problem.source().fits_float32()) return true;
     double largest = 0.0;
     for (Index e = 0; e < problem.size(); ++e) largest = std::max(largest, problem.diagonal(e));
     return 1e-8 * largest * coefficient_mass(problem, state) > 0.25 * tol;

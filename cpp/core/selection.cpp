@@ -107,6 +107,7 @@ BoxSelection BoxSelector::largest_gain(Workspace& workspace) {
             where = &block;
         }
     }
+    if (where == nullptr && best.violation > 0.0) return most_violating(workspace);  // squares vanish before values do
     if (where != nullptr) {
         const simd::BoxBlock box = box_of(workspace, *where);
         const auto [diagonal, ridge] = gain_inputs(*where);

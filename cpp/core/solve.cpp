@@ -26,7 +26,8 @@ class Solve {
           options_(options),
           team_(options.n_threads),
           monitor_(watcher, options.max_time),
-          float64_rows_(options.precision == Precision::float64) {
+          float64_rows_(options.precision == Precision::float64 ||
+                        (options.precision == Precision::automatic && !problem.source().fits_float32())) {
         monitor_.describe([this] { return progress(); });
         monitor_.synchronize([this] { synchronize_(); });
         if (options.trace) trace();

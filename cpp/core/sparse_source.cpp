@@ -238,13 +238,20 @@ SparseSource::SparseSource(CsrView data, Kernel kernel, const simd::Table& table
       kernel_(kernel),
       table_(table),
       norms_f32_(norms_of<float>(table, kernel.evaluation().form, data)),
-      norms_f64_(norms_of<double>(table, kernel.evaluation().form, data)) {}
+      norms_f64_(norms_of<double>(table, kernel.evaluation().form, data)) {
+    for (Index i = 0; i < data_.rows(); ++i) {
+        const double square = squared_norm(i);
+        longest_ = square <= longest_ ? longest_ : square;  // one that is not a number stays
+    }
+}
 
-double SparseSource::diagonal(Index i) const {
+double SparseSource::squared_norm(Index i) const {
     double s = 0.0;
     for (Index e = data_.begin(i); e < data_.begin(i + 1); ++e) s += data_.value(e) * data_.value(e);
-    return kernel_.diagonal(s);
+    return s;
 }
+
+double SparseSource::diagonal(Index i) const { return kernel_.diagonal(squared_norm(i)); }
 
 double SparseSource::cost() const {
     constexpr double per_row = 4.0;  // reading where a row lies

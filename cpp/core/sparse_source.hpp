@@ -17,6 +17,7 @@ class SparseSource final : public KernelSource {
                                                            std::span<const Index> columns) const override;
     std::unique_ptr<KernelColumns<float>> foreign_columns_f32(const DataView& data,
                                                               std::span<const Index> columns) const override;
+    bool fits_float32() const override { return kernel_.fits_float32(longest_); }
     bool accurate_in_float32() const override { return false; }  // the form |x|^2 + |z|^2 - 2 x'z depends on the point
 
     const CsrView& data() const { return data_; }
@@ -33,10 +34,12 @@ class SparseSource final : public KernelSource {
     }
 
   private:
+    double squared_norm(Index i) const;
     const CsrView& checked(const DataView& data) const;
 
     CsrView data_;
     Kernel kernel_;
+    double longest_ = 0.0;  // the largest |x|^2
     const simd::Table& table_;
     std::vector<float> norms_f32_;
     std::vector<double> norms_f64_;

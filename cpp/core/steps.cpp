@@ -199,7 +199,7 @@ bool Steps<T>::move_example(Index position) {
         double value = target_[unsigned_index(p)];
         if (value <= negligible) value = 0.0;
         if (value >= (1.0 - bound_tolerance) * cap) value = cap;
-        if (value == old) continue;
+        if (value == old || std::isnan(value)) continue;  // a step that overflowed is none
         changed = true;
         workspace_->set_amount(position, p, value);
         machine_.add_to_columns(components[unsigned_index(p)], value - old, column_deltas_.data());

@@ -171,7 +171,8 @@ std::vector<Index> TwoLevel<T>::choose_active(double violation) {
         for (std::size_t p = 0; p < n && !chosen; ++p) chosen = state_.amount(static_cast<Index>(p), e) > 0.0;
         if (!chosen) {
             gradient_of(problem_, state_, e, gradient);
-            chosen = *std::max_element(gradient.begin(), gradient.begin() + static_cast<Index>(n)) > -margin;
+            // Nor may those rest of whom nothing is known: a round without examples has no violation.
+            chosen = !(*std::max_element(gradient.begin(), gradient.begin() + static_cast<Index>(n)) <= -margin);
         }
         if (chosen) active.push_back(e);
     }
@@ -266,7 +267,10 @@ double TwoLevel<T>::take_worst(std::span<const Index> positions, std::size_t roo
         return 0.0;
     }
     if (room == 0) return 0.0;
-    const auto violation = [&](Index j) { return round_->violations[unsigned_index(j)]; };
+    const auto violation = [&](Index j) {
+        const double v = round_->violations[unsigned_index(j)];
+        return std::isnan(v) ? infinity : v;  // to be sorted, values need an order
+    };
     std::vector<double> values(positions.size());
     std::transform(positions.begin(), positions.end(), values.begin(), violation);
     const auto last = values.begin() + static_cast<Index>(room) - 1;

@@ -103,6 +103,25 @@ TEST(kernel_source_other_data) {
     CHECK_THROWS(source.foreign_columns(narrower, columns), std::invalid_argument);
 }
 
+// Float32 overflows at 3e38, and products of squared scores with kernel values before.
+TEST(kernel_source_range_of_float32) {
+    for (const Kernel& kernel : kernels) {
+        for (const double size : {0.0, 1e-20, 1.0, 1e2}) {
+            const std::vector<double> X{size, -size, 0.0, 2 * size};
+            CHECK(DenseSource(DenseView(X.data(), 2, 2), kernel).fits_float32());
+        }
+        for (const double size : {1e20, 1e200, std::numeric_limits<double>::quiet_NaN()}) {
+            const std::vector<double> X{size, -size, 0.0, 2 * size};
+            CHECK(!DenseSource(DenseView(X.data(), 2, 2), kernel).fits_float32());
+        }
+    }
+    const std::vector<double> X{1e3, 0.0, 0.0, 1.0};
+    const DenseView data(X.data(), 2, 2);
+    CHECK(!DenseSource(data, {KernelKind::poly, 1.0, 1.0, 8, 0.0}).fits_float32());
+    CHECK(!DenseSource(data, {KernelKind::rbf, 1e200, 0.0, 0, 0.0}).fits_float32());
+    CHECK(!DenseSource(data, {KernelKind::rbf, 1e-200, 0.0, 0, 0.0}).fits_float32());
+}
+
 TEST(kernel_source_sizes_are_checked) {
     CHECK(checked_product(3, 4) == 12);
     CHECK(checked_product(0, 4) == 0);

@@ -183,6 +183,58 @@ void check_sets(const Table& table) {
     CHECK(none.largest == T(1) && none.second == 0);
 }
 
+// Scores beyond any number that could stand for "outside", and what padding holds where kernel values overflow.
+template <class T>
+void check_extremes(const Table& table) {
+    const Index n = 96, inside = 70;
+    const T largest = std::numeric_limits<T>::max(), infinite = std::numeric_limits<T>::infinity();
+    for (const T size : {T(1e15), T(1e31), T(1e37), largest / 4}) {
+        for (const T padding : {size * 3, -size * 3, infinite, -infinite, std::numeric_limits<T>::quiet_NaN()}) {
+            for (Index j = 0; j < inside; j += 7) {
+                PairCase<T> c(n);
+                for (Index k = inside; k < n; ++k) {
+                    c.leave_low(k), c.leave_up(k);
+                    c.scores[unsigned_index(k)] = padding;
+                }
+                for (Index k = 0; k < inside; ++k) c.scores[unsigned_index(k)] = T(k % 3) * size / 8;
+                c.scores[unsigned_index(j)] = size;
+                CHECK(c.second(table, size / 2, T(1)).largest == size);
+                CHECK(c.second(simd::scalar_table(), size / 2, T(1)).largest == size);
+                c.scores[unsigned_index(j)] = -size;
+                PairCase<T> same = c;
+                const PairExtreme<T> least = c.update(table, T(0)), twin = same.update(simd::scalar_table(), T(0));
+                CHECK(least.value == -size && least.place == j);
+                CHECK(twin.value == -size && twin.place == j);
+            }
+        }
+    }
+}
+
+// A score that is not a number is nobody's choice; where there is no other, nobody is chosen.
+template <class T>
+void check_no_numbers(const Table& table) {
+    const Index n = 96;
+    const T nan = std::numeric_limits<T>::quiet_NaN(), infinite = std::numeric_limits<T>::infinity();
+    for (const Table* each : {&table, &simd::scalar_table()}) {
+        PairCase<T> c(n);
+        for (Index k = 0; k < n; ++k) c.scores[unsigned_index(k)] = nan;
+        CHECK(c.second(*each, T(0), T(1)).largest == -infinite);
+        CHECK(c.second(*each, T(0), T(1)).second < n);
+        CHECK(c.update(*each, T(0)).value == infinite);
+        for (const Index j : {Index{0}, Index{17}, Index{33}, n - 1}) {
+            c.scores[unsigned_index(j)] = T(2);
+            CHECK(c.second(*each, T(0), T(1)).largest == T(2) && c.second(*each, T(0), T(1)).second == j);
+            const PairExtreme<T> least = c.update(*each, T(0));
+            CHECK(least.value == T(2) && least.place == j);
+            c.scores[unsigned_index(j)] = nan;
+        }
+        c.row.assign(unsigned_index(n), nan);
+        c.scores.assign(unsigned_index(n), T(1));
+        CHECK(c.second(*each, T(0), T(1)).second < n);
+        CHECK(c.update(*each, T(1)).value == infinite);
+    }
+}
+
 template <class T>
 AlignedVector<T> tile_values(const Table& table, const AlignedVector<T>& rows, Index n_rows,
                              const AlignedVector<T>& panel, const simd::Evaluation& e) {
@@ -245,6 +297,16 @@ TEST(simd_pairs_every_place_and_ties) {
 TEST(simd_pairs_leave_out_who_is_in_no_set) {
     for_each_table(0, check_sets<float>);
     for_each_table(0, check_sets<double>);
+}
+
+TEST(simd_pairs_with_scores_of_any_size) {
+    for_each_table(0, check_extremes<float>);
+    for_each_table(0, check_extremes<double>);
+}
+
+TEST(simd_pairs_choose_nobody_whose_score_is_no_number) {
+    for_each_table(0, check_no_numbers<float>);
+    for_each_table(0, check_no_numbers<double>);
 }
 
 TEST(simd_rows_alone_are_the_rows_of_a_group) {

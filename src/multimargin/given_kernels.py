@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from multimargin.kernels import KernelSpec
+from multimargin.kernels import KernelSpec, check_values_range
 from multimargin.machines import FloatArray, IntArray
 from multimargin.matrices import DataArray, DataMatrix, is_sparse
 from multimargin.resources import MEGABYTE, cache_bytes
@@ -120,6 +120,7 @@ def symmetric(matrix: DataArray, name: str) -> DataArray:
             "between all pairs of training rows."
         )
     largest = max(float(np.abs(part).max(initial=0.0)) for part in (matrix.min(initial=0), matrix.max(initial=0)))
+    check_values_range(matrix, name)
     apart, worst = 0.0, (0, 0)
     for first in range(0, len(matrix), BLOCK_ROWS):
         last = first + BLOCK_ROWS

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from multimargin import _core
 from multimargin.machines import FloatArray, IntArray
-from multimargin.matrices import DataArray, DataMatrix, is_sparse, tidy, to_core
+from multimargin.matrices import DataArray, DataMatrix, is_sparse, largest_square, tidy, to_core
 from multimargin.resources import n_threads
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian")
@@ -111,8 +111,53 @@ def pays_as_sparse(X: DataArray, kernel: KernelSpec) -> bool:
         return False
     if kernel.name != "rbf":
         return True
-    largest = float(np.einsum("ij,ij->i", X, X).max(initial=0.0))
+    largest = largest_square(X)
     return 2 * kernel.gamma * largest <= SPARSE_EXPONENT
+
+
+# The largest kernel value, and the largest squared length of a row, that is computed with: products of two of them, and
+# sums over all examples, stay finite in float64 (whose largest number is near 2^1024).
+LARGEST_VALUE = 2.0**500
+
+
+def check_rows(X: DataMatrix, name: str = "X") -> float:
+    """Return the largest squared length of a row; refuse rows for which it is more than float64 can compute with."""
+    square = largest_square(X)
+    if not square <= LARGEST_VALUE:
+        raise ValueError(
+            f"{name} has rows too long to compute with: a sum of squares is {square:.2g}, and {LARGEST_VALUE:.0e} is "
+            "the most; scale the columns (for example with StandardScaler)."
+        )
+    return square
+
+
+def check_range(X: DataMatrix, kernel: KernelSpec) -> None:
+    """Refuse data on which kernel values are not finite, or too large for products of them."""
+    if kernel.given:
+        check_values_range(X.diagonal(), "X")
+        return
+    square = check_rows(X)
+    if kernel.name != "poly":
+        return
+    with np.errstate(over="ignore"):
+        # |x'z| is at most the largest |x|^2
+        largest = float(np.float64(abs(kernel.gamma) * square + abs(kernel.coef0)) ** kernel.degree)
+    if not largest <= LARGEST_VALUE:
+        raise ValueError(
+            f"kernel='poly' with degree={kernel.degree}, gamma={kernel.gamma:.6g} and coef0={kernel.coef0:.6g} has "
+            f"values up to {largest:.2g} on these rows, and {LARGEST_VALUE:.0e} is the most that can be computed with; "
+            "scale the columns of X (for example with StandardScaler), or lower degree, gamma or coef0."
+        )
+
+
+def check_values_range(values: DataArray, name: str) -> None:
+    """Refuse given kernel values that are too large for products of them."""
+    largest = max(abs(float(values.min(initial=0.0))), abs(float(values.max(initial=0.0))))
+    if not largest <= LARGEST_VALUE:
+        raise ValueError(
+            f"{name} has kernel values up to {largest:.2g}, and {LARGEST_VALUE:.0e} is the most that can be computed "
+            "with; divide the matrix by its largest entry and multiply C by it, which is the same machine."
+        )
 
 
 class KernelStore:
@@ -133,6 +178,7 @@ class KernelStore:
         self.kernel = kernel
         self.sparse = is_sparse(rows) or pays_as_sparse(rows, kernel)
         self._n_rows, self._width = rows.shape
+        check_range(rows, kernel)
         data = to_core(self._of_this_kind(rows))
         if kernel.given and not isinstance(data, _core.SparseData):
             self.core = _core.Store(data, kernel.offset, kernel.squarings)
@@ -180,6 +226,8 @@ class KernelStore:
 
     def points(self, X: DataMatrix) -> Iterator[DataArray | _core.SparseData]:
         """Yield X as the core takes it beside this store's data: whole, or converted by blocks of rows."""
+        if not self.kernel.given:
+            check_range(X, self.kernel)
         if is_sparse(X) == self.sparse:
             yield to_core(tidy(X))
             return

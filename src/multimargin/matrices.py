@@ -68,6 +68,17 @@ def variance(X: DataMatrix, weight: FloatArray | None = None) -> float:
     return float(np.average(((rows - mean) ** 2).mean(axis=1), weights=weight))
 
 
+def largest_square(X: DataMatrix) -> float:
+    """Return the largest squared length of a row, in float64; infinity or NaN where it overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if is_sparse(X):
+            entries = np.square(X.data, dtype=np.float64)
+            squares = sparse.csr_array((entries, X.indices, X.indptr), shape=X.shape).sum(axis=1)
+        else:
+            squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        return float(np.max(squares, initial=0.0))
+
+
 def column_deviations(X: DataMatrix) -> FloatArray:
     """Return the standard deviation of each column, shape (n_features,)."""
     if is_sparse(X):

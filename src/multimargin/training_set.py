@@ -63,8 +63,12 @@ class TrainingSet:
     def variance(self) -> float:
         """Return the variance of all entries of X; a weight counts as that many repetitions of its row."""
         if len(self.rows) == self.X.shape[0] and (self.weight == self.weight[0]).all():
-            return variance(self.X)
-        return variance(self.X[self.rows], self.weight)
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = variance(self.X)
+                # float32 overflows before the kernel values do
+                return found if np.isfinite(found) else variance(self.X.astype(np.float64))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return variance(self.X[self.rows], self.weight)
 
     def subset(self, positions: IntArray) -> TrainingSet:
         """Return the examples at these positions, with the classes, weights and data of the whole."""
@@ -110,12 +114,19 @@ class TrainingSet:
                 "weight or remove the class from y."
             )
         per_class = _class_weights(class_weight, classes, y, weight)
+        with np.errstate(over="ignore", under="ignore"):
+            each_C = C * per_class[codes[rows]] * weight[rows]
+        if not (each_C > 0).all() or (np.isinf(each_C).any() and np.isfinite(C)):
+            raise ValueError(
+                f"C={C:g} times the weights of class and sample is {'0' if not (each_C > 0).all() else 'infinite'} for "
+                "some rows, beyond the range of float64; give weights nearer to 1."
+            )
         return cls(
             X=X,
             classes=classes,
             rows=rows,
             y=codes[rows].astype(np.int64),
-            C=C * per_class[codes[rows]] * weight[rows],
+            C=each_C,
             class_weight=per_class,
             weight=weight[rows],
         )

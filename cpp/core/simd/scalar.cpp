@@ -210,7 +210,7 @@ void scan_box(const ScanGroup<T>& g) {
 template <class T>
 void scan_simplex(const ScanGroup<T>& g) {
     for (Size j = 0; j < g.n; ++j) {
-        double top = 0.0, low = g.sum[j] < g.cap[j] * static_cast<T>(full_share) ? 0.0 : 1e30;
+        double top = 0.0, low = g.sum[j] < g.cap[j] * static_cast<T>(full_share) ? 0.0 : __builtin_inf();
         for (Size p = 0; p < g.n_terms; ++p) {
             const double gradient = scan_gradient(g, p, j);
             top = std::max(top, gradient);

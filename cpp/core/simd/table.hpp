@@ -151,13 +151,13 @@ struct Lines {
 };
 
 // The binary machine with a bias, IGEL: scores E = f - y of examples that may go up (beta_i may grow) or low. Arrays
-// are padded to a multiple of 32 with entries that belong to neither set.
-inline constexpr double pair_outside = 1e30;  // added to a score, it takes the example out of a set
+// are padded to a multiple of 32 with entries that belong to neither set. A score that is not a number is never chosen.
+inline constexpr double pair_outside = __builtin_inf();  // added to a score, it takes the example out of a set
 inline constexpr double pair_curvature_floor = 1e-12;
 
 template <class T>
 struct PairExtreme {
-    T value;
+    T value;  // pair_outside where the set has no finite score; the place then means nothing
     Size place;
 };
 
@@ -174,8 +174,8 @@ struct PairScan {
 };
 template <class T>
 struct PairChoice {
-    T largest;  // score in the low set
-    Size second;
+    T largest;    // score in the low set, -pair_outside where it has none
+    Size second;  // of the low set, unless products of huge numbers have overflown: to be looked at
 };
 
 // scores += factor (first - second); then the smallest score in the up set.

@@ -24,7 +24,7 @@ from multimargin.fitting import (
     is_watched,
     make_watch,
 )
-from multimargin.kernels import KernelSpec
+from multimargin.kernels import KernelSpec, check_rows
 from multimargin.linear.decomposing import SIZES, check_decomposition, solve_by_decomposition
 from multimargin.linear.model import LinearModel
 from multimargin.linear.pairs import PairsWatch, solve_pairs
@@ -120,6 +120,7 @@ def check_linear_control(params: dict[str, Any]) -> None:
 
 def run_linear_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: Any, task: FitTask) -> Fitted:
     """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C."""
+    check_rows(data.X)
     fit = _PairwiseFit(data, recipe) if recipe.scheme else _MachineFit(data, recipe)
     small = len(data.y) * recipe.machine.table(data.n_classes).class1.shape[1] <= SMALL_PROBLEM
     limits = LinearLimits(

@@ -31,7 +31,15 @@ class LinearModel:
 
     def raw_scores(self, X: DataMatrix) -> FloatArray:
         """Return the scores of all classes or pairs."""
-        return np.asarray(X @ self.coef.T + self.intercept)
+        with np.errstate(over="ignore", invalid="ignore"):
+            raw: FloatArray = np.asarray(X @ self.coef.T + self.intercept)
+        if not np.isfinite(raw).all():
+            row = int(np.flatnonzero(~np.isfinite(raw).all(axis=1))[0])
+            raise ValueError(
+                f"X has values too large to compute scores with, first in row {row}; scale its columns as those of the "
+                "training data."
+            )
+        return raw
 
     def scores(self, X: DataMatrix) -> FloatArray:
         """Return one score per class, (n_samples, n_classes)."""

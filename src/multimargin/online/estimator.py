@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from multimargin.estimators import DATA, old_state_unless_done
 from multimargin.interrupts import deferred
+from multimargin.kernels import check_range
 from multimargin.machines import FloatArray, IntArray, Machine
 from multimargin.matrices import DataMatrix, is_sparse
 from multimargin.online.active import choose_rows
@@ -217,6 +218,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
                 stream = Stream.begin(params, rows, weight)
             else:
                 check_unchanged(params, stream.params)
+                check_range(rows, stream.recipe.kernel)
             known = stream.classes if len(stream.classes) else None
             fixed = stream.fixed or classes is not None
             merged = merge_classes(known, labels, classes, fixed=stream.fixed)

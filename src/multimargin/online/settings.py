@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from multimargin import _validation as check
 from multimargin.estimators import DATA
 from multimargin.fitting import Recipe
-from multimargin.kernels import KERNELS
+from multimargin.kernels import KERNELS, check_range
 from multimargin.machines import MACHINES, FloatArray, Machine
 from multimargin.matrices import DataMatrix
 from multimargin.online.learner import ONE_VS_ALL, OnlineOptions
@@ -103,6 +103,7 @@ def make_recipe(params: dict[str, Any], X: DataMatrix, weight: FloatArray) -> Re
     used = np.where(weight > 0, weight, 1.0)[rows]
     data = TrainingSet(X, np.arange(2), rows, np.zeros(len(rows), dtype=np.int64), used, ones, used)
     kernel = check.resolve_kernel(params, data)
+    check_range(X, kernel)
     return Recipe(machine, kernel, Loss.HINGE, bias, float(params["C"]), float(params["tol"]), scheme)
 
 
