@@ -31,6 +31,8 @@ class SparseSource final : public KernelSource {
             return norms_f64_;
         }
     }
+    template <class T>
+    T largest_norm() const;
 
   private:
     const CsrView& checked(const DataView& data) const;
