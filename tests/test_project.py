@@ -83,3 +83,19 @@ def test_extras_of_the_makefile_exist() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = set(re.findall(r"\.venv/(\w+)", (ROOT / "Makefile").read_text(encoding="utf-8"))) - {"bin", "made"}
     assert extras <= set(project["optional-dependencies"])
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda path: path.name)
+def test_actions_are_pinned_by_hash(path: Path) -> None:
+    """A tag can be moved to other code; a commit's hash cannot. The comment says which release it is."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if "uses:" in line:
+            assert re.search(r"uses: [\w./-]+@[0-9a-f]{40}  # v[\d.]+$", line), line
+
+
+def test_security_policy_and_updates() -> None:
+    assert "Report a vulnerability" in (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    updates = read(ROOT / ".github" / "dependabot.yml")["updates"]
+    assert {each["package-ecosystem"] for each in updates} == {"github-actions", "pip"}
+    languages = workflows()["codeql"]["jobs"]["analyze"]["strategy"]["matrix"]["language"]
+    assert set(languages) == {"python", "c-cpp"}

@@ -37,6 +37,7 @@ int allowed_threads() {
 }  // namespace
 
 NB_MODULE(_core, module) {
+    multimargin::simd::best_table();  // an instruction set that is not there ends the import, not a fit
     module.attr("__version__") = MULTIMARGIN_VERSION;
     module.def("simd_targets", &simd_targets, "Instruction sets this machine can run, the one in use last.");
     module.def("allowed_threads", &allowed_threads, "Threads that OpenMP's settings allow.");

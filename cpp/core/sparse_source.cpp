@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
+
+#include "sparse_pairs.hpp"
 
 namespace multimargin {
 
@@ -13,6 +17,14 @@ using simd::Size;
 // Dense panels are kept if all of them take at most this many bytes, or at most so many times as much as the rows that
 // they come from (data that are not very sparse). Otherwise a panel is made again whenever it is asked for.
 constexpr double small_panels = 64e6, small_growth = 4.0;
+
+// |x|^2 + |z|^2 - 2 x'z errs by about epsilon times the norms, and the exponent by gamma times that. A value whose
+// exponent may err by more than this is computed again from differences. Data whose distances are about as large as
+// their norms have values near 0 by then.
+template <class T>
+constexpr double largest_error = std::is_same_v<T, float> ? 1e-4 : 1e-10;
+// Values as small as this are right as they are, whatever digits they have.
+constexpr double negligible = 1e-17;
 
 template <class T>
 void run_tile(const simd::Table& table, const simd::SparseTile<T>& tile, const simd::Evaluation& evaluation) {
@@ -48,7 +60,7 @@ std::vector<T> norms_of(const simd::Table& table, simd::Form form, const CsrView
 template <class T>
 struct SparseRows final : KernelRows {
     SparseRows(const SparseSource& source, std::span<const Index> rows)
-        : KernelRows(static_cast<Index>(rows.size())), starts{0} {
+        : KernelRows(static_cast<Index>(rows.size())), numbers(rows.begin(), rows.end()), starts{0} {
         const CsrView& data = source.data();
         for (const Index i : rows) {
             for (Index e = data.begin(i); e < data.begin(i + 1); ++e) {
@@ -59,6 +71,7 @@ struct SparseRows final : KernelRows {
             starts.push_back(static_cast<Size>(values.size()));
         }
     }
+    std::vector<Index> numbers;
     std::vector<Size> starts, features;
     std::vector<T> values, norms;
 };
@@ -85,10 +98,13 @@ class SparseColumns final : public KernelColumns<T> {
           evaluation_(source.kernel().evaluation()),
           columns_(columns.begin(), columns.end()),
           norms_(unsigned_index(this->n_panels() * panel_width), T(0)) {
+        T largest = 0;
         for (Index j = 0; j < this->size(); ++j) {
             n_entries_ += last(j) - first(j);
             norms_[unsigned_index(j)] = norms[unsigned_index(columns_[unsigned_index(j)])];
+            largest = std::max(largest, norms_[unsigned_index(j)]);
         }
+        loses_digits_ = !(error_of(source.largest_norm<T>(), largest) <= largest_error<T>);
         if (is_worth_keeping()) keep_panels();
     }
 
@@ -109,12 +125,45 @@ class SparseColumns final : public KernelColumns<T> {
                                  ld};
         if (is_kept_) {
             run_tile(source_.table(), tile, evaluation_);
-            return;
+        } else {
+            run_on_local_panel(tile, chosen, first_row, p);
         }
+        if (loses_digits_) take_differences(tile, chosen, first_row, p);
+    }
+
+  private:
+    Index first(Index j) const { return data_.begin(columns_[unsigned_index(j)]); }
+    Index last(Index j) const { return data_.begin(columns_[unsigned_index(j)] + 1); }
+    Index end_of_panel(Index p) const { return std::min<Index>((p + 1) * panel_width, this->size()); }
+
+    // How much the exponent of a value may err by rounding; 0 for dot products, which lose nothing.
+    double error_of(T row_norm, T column_norm) const {
+        if (evaluation_.form == simd::Form::dot) return 0.0;
+        return static_cast<double>(std::numeric_limits<T>::epsilon()) * std::abs(evaluation_.scale) *
+               (static_cast<double>(row_norm) + static_cast<double>(column_norm));
+    }
+
+    // Depends on the two rows alone and treats them alike, so that bits follow neither from the grouping nor the order.
+    void take_differences(const simd::SparseTile<T>& tile, const SparseRows<T>& rows, Index first_row, Index p) const {
+        for (Index r = 0; r < tile.n_rows; ++r) {
+            T* out = tile.out + r * tile.ld - p * panel_width;
+            for (Index j = p * panel_width; j < end_of_panel(p); ++j) {
+                const double error = error_of(tile.row_norms[r], norms_[unsigned_index(j)]);
+                if (error <= largest_error<T>) continue;
+                if (error < 1.0 && static_cast<double>(out[j]) - evaluation_.offset < negligible) continue;
+                const double distance = distance_by_differences(evaluation_.form, source_.data(),
+                                                                rows.numbers[unsigned_index(first_row + r)], data_,
+                                                                columns_[unsigned_index(j)]);
+                out[j] = static_cast<T>(std::exp(evaluation_.scale * distance) + evaluation_.offset);
+            }
+        }
+    }
+
+    void run_on_local_panel(simd::SparseTile<T> tile, const SparseRows<T>& chosen, Index first_row, Index p) const {
         thread_local LocalPanel<T> local;
-        number_features(local, chosen, first_row, n_rows, p);
+        number_features(local, chosen, first_row, tile.n_rows, p);
         scatter(local, p);
-        translate(local, chosen, first_row, n_rows);
+        translate(local, chosen, first_row, tile.n_rows);
         tile.starts = local.starts.data();
         tile.lines = local.lines.data();
         tile.values = local.values.data();
@@ -122,11 +171,6 @@ class SparseColumns final : public KernelColumns<T> {
         run_tile(source_.table(), tile, evaluation_);
         for (const Size place : local.written) local.panel[unsigned_index(place)] = T(0);
     }
-
-  private:
-    Index first(Index j) const { return data_.begin(columns_[unsigned_index(j)]); }
-    Index last(Index j) const { return data_.begin(columns_[unsigned_index(j)] + 1); }
-    Index end_of_panel(Index p) const { return std::min<Index>((p + 1) * panel_width, this->size()); }
 
     bool is_worth_keeping() const {
         const double bytes = static_cast<double>(this->n_panels() * panel_width) *
@@ -199,6 +243,7 @@ class SparseColumns final : public KernelColumns<T> {
     std::vector<Index> columns_;
     AlignedVector<T> norms_;
     Index n_entries_ = 0;
+    bool loses_digits_ = false;  // some value may have to be computed from differences
     bool is_kept_ = false;
     AlignedVector<T> kept_;  // panels over all features
 };
@@ -243,6 +288,13 @@ SparseSource::SparseSource(CsrView data, Kernel kernel, const simd::Table& table
         const double square = squared_norm(i);
         longest_ = square <= longest_ ? longest_ : square;  // one that is not a number stays
     }
+}
+
+template <class T>
+T SparseSource::largest_norm() const {
+    T largest = 0;
+    for (const T norm : norms<T>()) largest = std::max(largest, norm);
+    return largest;
 }
 
 double SparseSource::squared_norm(Index i) const {

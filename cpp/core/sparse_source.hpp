@@ -32,6 +32,8 @@ class SparseSource final : public KernelSource {
             return norms_f64_;
         }
     }
+    template <class T>
+    T largest_norm() const;
 
   private:
     double squared_norm(Index i) const;

@@ -8,6 +8,7 @@
 
 #include "check.hpp"
 #include "problems.hpp"
+#include "sparse_pairs.hpp"
 
 namespace multimargin {
 
@@ -203,6 +204,49 @@ TEST(sparse_source_bits_do_not_depend_on_the_grouping) {
                 const std::vector<Index> all = range(c.n);
                 CHECK(block<double>(wide, all, all) == block<double>(kept, all, all));
             }
+        }
+    }
+}
+
+TEST(sparse_source_keeps_small_distances_beside_large_norms) {
+    // Rows with the same features: only their differences say how near they are.
+    SparseCase<double, std::int32_t> c(90, 8, 1.0, 8);
+    Numbers numbers(4);
+    for (double& value : c.values) value = 1e6 + numbers.uniform(-1.0, 1.0);
+    for (int i = 0; simd::available_table(i) != nullptr; ++i) {
+        for (const Kernel& kernel : {kernels[1], kernels[4]}) {
+            const SparseSource source(c.view(), kernel, *simd::available_table(i));
+            check_grouping<float>(source);
+            check_grouping<double>(source);
+            const std::vector<Index> all = range(c.n);
+            const auto exact = block<double>(source, all, all);
+            const auto single = block<float>(source, all, all);
+            for (Index r = 0; r < c.n; ++r) {
+                for (Index j = 0; j < c.n; ++j) {
+                    const simd::Evaluation e = kernel.evaluation();
+                    const double distance = distance_by_differences(e.form, c.view(), r, c.view(), j);
+                    const double expected = std::exp(e.scale * distance) + e.offset;
+                    CHECK_CLOSE(exact[unsigned_index(r * c.n + j)], expected, 1e-12);
+                    CHECK_CLOSE(single[unsigned_index(r * c.n + j)], expected, 1e-6);
+                }
+            }
+        }
+    }
+}
+
+TEST(sparse_pairs_distances) {
+    const SparseCase<double, std::int32_t> x(20, 9, 0.4, 1);
+    const SparseCase<float, std::int64_t> z(7, 9, 0.4, 2);
+    for (Index i = 0; i < x.n; ++i) {
+        for (Index j = 0; j < z.n; ++j) {
+            double squares = 0.0, sizes = 0.0;
+            for (Index k = 0; k < 9; ++k) {
+                const double d = x.dense[unsigned_index(i * 9 + k)] - z.dense[unsigned_index(j * 9 + k)];
+                squares += d * d;
+                sizes += std::abs(d);
+            }
+            CHECK_CLOSE(distance_by_differences(Form::squared_difference, x.view(), i, z.view(), j), squares, 1e-14);
+            CHECK_CLOSE(distance_by_differences(Form::absolute_difference, z.view(), j, x.view(), i), sizes, 1e-14);
         }
     }
 }

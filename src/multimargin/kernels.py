@@ -12,7 +12,7 @@ from scipy import sparse
 
 from multimargin import _core
 from multimargin.machines import FloatArray, IntArray
-from multimargin.matrices import DataArray, DataMatrix, is_sparse, largest_square, tidy, to_core
+from multimargin.matrices import DataArray, DataMatrix, is_sparse, largest_square, less_offsets, tidy, to_core
 from multimargin.resources import n_threads
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian")
@@ -98,6 +98,11 @@ SPARSE_SHARE = 0.3
 # exp as a relative error: up to this size of gamma times the terms it stays near that of the dense tiles. Their
 # centring is lost, too, which matters beyond it only.
 SPARSE_EXPONENT = 8.0
+# CSR data are looked at for offsets from this size of gamma times the norms on, where a distance that is small beside
+# them errs by 1e-4 in the exponent of a float32 value, and sooner or later in that of a float64 one.
+OFFSET_EXPONENT = 1e-4 / float(np.finfo(np.float32).eps)
+# A column is centred if that takes away so much of its squares; it has at least as many entries as that, then.
+OFFSET_SHARE = 0.75
 # Points of the other kind than the store's data are converted by blocks of this many entries.
 CONVERTED_ENTRIES = 2_000_000
 
@@ -160,13 +165,37 @@ def check_values_range(values: DataArray, name: str) -> None:
         )
 
 
+def offsets_of(X: DataMatrix, kernel: KernelSpec) -> FloatArray | None:
+    """Return what to subtract from the columns of sparse X so that small distances keep their digits, or None.
+
+    Squared distances of sparse rows are |x|^2 + |z|^2 - 2 x'z. Columns whose squares are mostly those of an offset are
+    mostly filled, so that centring them, the absent entries with them, adds few entries.
+    """
+    if kernel.name not in ("rbf", "laplacian") or X.shape[0] == 0:
+        return None
+    with np.errstate(over="ignore"):  # then the norms are infinite, and large
+        power = 1 if kernel.name == "laplacian" else 2
+        largest = np.float64(max(X.data.max(initial=0.0), -X.data.min(initial=0.0)))
+        if kernel.gamma * largest**power * np.diff(X.indptr).max() <= OFFSET_EXPONENT:
+            return None  # most data are found out by these, without a copy
+        entries = X.astype(np.float64)
+        sizes = np.asarray(abs(entries).power(power).sum(axis=1))
+        if kernel.gamma * sizes.max() <= OFFSET_EXPONENT:
+            return None
+        squares = np.asarray(entries.power(2).mean(axis=0)).ravel()
+        means = np.asarray(entries.mean(axis=0)).ravel()
+        offsets = np.where(means**2 > OFFSET_SHARE * squares, means, 0.0)
+    return offsets if np.isfinite(offsets).all() and offsets.any() else None
+
+
 class KernelStore:
     """Kernel values over one data set: rows, blocks and scores for any subset of its examples.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features), float32 or float64
-        The data, read in place; dense data with many zeros are copied into sparse rows where that is faster.
+        The data, read in place; dense data with many zeros are copied into sparse rows where that is faster, and
+        sparse data with large offsets are copied without them where the kernel knows distances alone.
         For a kernel that is ``given``, the symmetric matrix of all kernel values, and points are rows of such values.
     kernel : KernelSpec
     row_budget : int
@@ -179,6 +208,7 @@ class KernelStore:
         self.sparse = is_sparse(rows) or pays_as_sparse(rows, kernel)
         self._n_rows, self._width = rows.shape
         check_range(rows, kernel)
+        self._offsets = offsets_of(rows, kernel) if is_sparse(rows) and not kernel.given else None
         data = to_core(self._of_this_kind(rows))
         if kernel.given and not isinstance(data, _core.SparseData):
             self.core = _core.Store(data, kernel.offset, kernel.squarings)
@@ -229,16 +259,16 @@ class KernelStore:
         if not self.kernel.given:
             check_range(X, self.kernel)
         if is_sparse(X) == self.sparse:
-            yield to_core(tidy(X))
+            yield to_core(self._of_this_kind(tidy(X)))
             return
         step = max(1, CONVERTED_ENTRIES // max(1, self._width))
         for first in range(0, X.shape[0], step):
             yield to_core(tidy(self._of_this_kind(X[first : first + step])))
 
     def _of_this_kind(self, X: DataMatrix) -> DataMatrix:
-        if is_sparse(X) == self.sparse:
-            return X
-        return sparse.csr_array(X) if self.sparse else X.toarray()
+        if is_sparse(X) != self.sparse:
+            X = sparse.csr_array(X) if self.sparse else X.toarray()
+        return X if self._offsets is None else tidy(less_offsets(X, self._offsets))
 
 
 def weighted_sums(weights: FloatArray, values: DataArray) -> FloatArray:

@@ -45,6 +45,15 @@ def to_core(X: DataMatrix) -> DataArray | _core.SparseData:
     return _core.SparseData(np.ascontiguousarray(X.data), indices, starts, X.shape[1])
 
 
+def less_offsets(X: DataMatrix, offsets: FloatArray) -> DataMatrix:
+    """Return sparse X - offsets, where only the columns with an offset other than 0 are filled."""
+    columns = np.flatnonzero(offsets)
+    n_rows = X.shape[0]
+    starts = np.arange(n_rows + 1, dtype=np.int64) * len(columns)
+    shift = sparse.csr_array((np.tile(offsets[columns], n_rows), np.tile(columns, n_rows), starts), shape=X.shape)
+    return sparse.csr_array(X.astype(np.float64)) - shift
+
+
 def same_values(A: DataMatrix, B: DataMatrix) -> bool:
     """Return whether two matrices, each dense or sparse, have the same shape and entries."""
     if A.shape != B.shape:
@@ -56,13 +65,10 @@ def same_values(A: DataMatrix, B: DataMatrix) -> bool:
 
 def variance(X: DataMatrix, weight: FloatArray | None = None) -> float:
     """Return the variance of all entries; a weight counts as that many repetitions of its row."""
-    if weight is None:
-        # scikit-learn's formulas, so that gamma="scale" is the same number
-        return float(X.multiply(X).mean() - X.mean() ** 2) if is_sparse(X) else float(X.var())
     if is_sparse(X):
-        rows = X.astype(np.float64)
-        squares = np.average(np.asarray(rows.multiply(rows).mean(axis=1)).ravel(), weights=weight)
-        return float(squares - np.average(np.asarray(rows.mean(axis=1)).ravel(), weights=weight) ** 2)
+        return _sparse_variance(X, weight)
+    if weight is None:
+        return float(X.var())  # scikit-learn's formula, so that gamma="scale" is the same number
     rows = np.asarray(X, dtype=np.float64)
     mean = np.average(rows.mean(axis=1), weights=weight)
     return float(np.average(((rows - mean) ** 2).mean(axis=1), weights=weight))
@@ -79,14 +85,42 @@ def largest_square(X: DataMatrix) -> float:
         return float(np.max(squares, initial=0.0))
 
 
+def _lost_share(X: DataMatrix) -> float:
+    """Return the share of E x^2 below which E x^2 - (E x)^2 has less than half of its digits."""
+    return float(np.sqrt(np.finfo(X.dtype).eps))
+
+
+def _sparse_variance(X: DataMatrix, weight: FloatArray | None) -> float:
+    if weight is None:
+        squares, mean = X.multiply(X).mean(), X.mean()  # scikit-learn's formula again
+    else:
+        rows = X.astype(np.float64)
+        squares = np.average(np.asarray(rows.multiply(rows).mean(axis=1)).ravel(), weights=weight)
+        mean = np.average(np.asarray(rows.mean(axis=1)).ravel(), weights=weight)
+    found = float(squares - mean**2)
+    if found > _lost_share(X) * squares:
+        return found
+    # The difference has lost half of its digits: squares of differences, those of absent entries with them.
+    lengths, entries = np.diff(X.indptr), X.data.astype(np.float64)
+    mean = np.average((X.astype(np.float64) @ np.ones(X.shape[1])) / X.shape[1], weights=weight)
+    sums = (X.shape[1] - lengths) * mean**2
+    sums += np.bincount(np.repeat(np.arange(len(lengths)), lengths), (entries - mean) ** 2, len(lengths))
+    return float(np.average(sums, weights=weight) / X.shape[1])
+
+
 def column_deviations(X: DataMatrix) -> FloatArray:
     """Return the standard deviation of each column, shape (n_features,)."""
-    if is_sparse(X):
-        entries = X.astype(np.float64)
-        squares = np.asarray(entries.multiply(entries).mean(axis=0)).ravel()
-        means = np.asarray(entries.mean(axis=0)).ravel()
-        return np.asarray(np.sqrt(np.maximum(squares - means**2, 0.0)))
-    return np.asarray(np.asarray(X, dtype=np.float64).std(axis=0))
+    if not is_sparse(X):
+        return np.asarray(np.asarray(X, dtype=np.float64).std(axis=0))
+    entries = X.astype(np.float64)
+    squares = np.asarray(entries.multiply(entries).mean(axis=0)).ravel()
+    variances = squares - np.asarray(entries.mean(axis=0)).ravel() ** 2
+    lost = np.flatnonzero(variances <= _lost_share(entries) * squares)
+    lost = lost[squares[lost] > 0]
+    if len(lost):  # they are nearly full
+        columns = entries[:, lost].toarray()
+        variances[lost] = (columns - columns[:1]).var(axis=0)
+    return np.asarray(np.sqrt(np.maximum(variances, 0.0)))
 
 
 def distinct_rows(X: DataMatrix) -> np.ndarray:

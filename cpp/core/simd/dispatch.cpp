@@ -1,5 +1,8 @@
 // Which vector code this processor can run.
 #include <array>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
 
 #include "table.hpp"
 
@@ -21,6 +24,24 @@ struct Available {
     void add(const Table& table) { tables[static_cast<std::size_t>(count++)] = &table; }
 };
 
+// What the variable asks for becomes the last of the tables, and with that the best.
+Available up_to_chosen(Available found) {
+    const char* chosen = std::getenv("MULTIMARGIN_SIMD");
+    if (chosen == nullptr || *chosen == '\0') return found;
+    std::string names;
+    for (int i = 0; i < found.count; ++i) {
+        const std::string name = found.tables[static_cast<std::size_t>(i)]->name;
+        if (name == chosen) {
+            found.count = i + 1;
+            return found;
+        }
+        names += (i == 0 ? "" : ", ") + name;
+    }
+    throw std::invalid_argument("MULTIMARGIN_SIMD=" + std::string(chosen) +
+                                " names no instruction set that this machine runs: it must be one of " + names +
+                                ", or not be set.");
+}
+
 Available detect() {
     Available found;
     found.add(scalar_table());
@@ -40,7 +61,7 @@ Available detect() {
 }
 
 const Available& available() {
-    static const Available found = detect();
+    static const Available found = up_to_chosen(detect());
     return found;
 }
 

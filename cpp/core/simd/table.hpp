@@ -288,8 +288,10 @@ struct Table {
 };
 
 const Table& scalar_table();
+// The newest instruction set of this machine, or the one that the environment variable MULTIMARGIN_SIMD names, which is
+// read once: std::invalid_argument if there is none of that name.
 const Table& best_table();
-// The tables this machine can run, scalar first; null beyond the last.
+// The tables this machine can run up to that one, scalar first; null beyond the last.
 const Table* available_table(int i);
 
 // Scalar forms of the two selection rules; the blocks above take their maximum.
