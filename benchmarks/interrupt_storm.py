@@ -16,7 +16,8 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -58,7 +59,6 @@ class Striker:
     n_calls: int = 0
     within: bool = False
     struck_within: bool = False
-    busy: bool = field(default=False, repr=False)
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "return" and frame.f_code is deferred.__enter__.__code__:
@@ -114,7 +114,7 @@ def fit_case(name: str, make: Callable[[], Any], data: tuple[Any, Any] = (X, y))
 
 
 def dot(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    return A @ B.T
+    return np.asarray(A @ B.T)
 
 
 KERNEL: dict[str, dict[str, Any]] = {
@@ -148,22 +148,22 @@ OF_TWO: dict[str, dict[str, Any]] = {
 
 def fits() -> Iterator[Case]:
     for mode in ("raise", "keep"):
-        own = {"on_interrupt": mode}
+        own: dict[str, Any] = {"on_interrupt": mode}
         for name, params in KERNEL.items():
-            yield fit_case(f"SVC {name} {mode}", lambda p=params, o=own: SVC(**p, **o))
+            yield fit_case(f"SVC {name} {mode}", partial(SVC, **params, **own))
         for name, params in LINEAR.items():
-            yield fit_case(f"LinearSVC {name} {mode}", lambda p=params, o=own: LinearSVC(**p, **o))
+            yield fit_case(f"LinearSVC {name} {mode}", partial(LinearSVC, **params, **own))
         for name, params in OF_TWO.items():
-            yield fit_case(f"LinearSVC {name} {mode}", lambda p=params, o=own: LinearSVC(**p, **o), (X, TWO))
+            yield fit_case(f"LinearSVC {name} {mode}", partial(LinearSVC, **params, **own), (X, TWO))
         for name in ("ovo", "ww"):
-            hard = {"C": np.inf, "multi_class": name, **own}
-            yield fit_case(f"SVC hard {name} {mode}", lambda p=hard: SVC(**p), (FAR, y))
-            yield fit_case(f"LinearSVC hard {name} {mode}", lambda p=hard: LinearSVC(**p), (FAR, y))
-        yield fit_case(f"LinearSVCCV {mode}", lambda o=own: LinearSVCCV(Cs=[0.1, 1], cv=2, **o))
-        small: dict[str, Any] = {"Cs": [0.1, 1], "gammas": [0.1], "cv": 2, **own}
+            hard: dict[str, Any] = {"C": np.inf, "multi_class": name, **own}
+            yield fit_case(f"SVC hard {name} {mode}", partial(SVC, **hard), (FAR, y))
+            yield fit_case(f"LinearSVC hard {name} {mode}", partial(LinearSVC, **hard), (FAR, y))
+        small: dict[str, Any] = {"Cs": [0.1, 1], "cv": 2, **own}
+        yield fit_case(f"LinearSVCCV {mode}", partial(LinearSVCCV, **small))
         for name in ("ovo", "ww"):
-            yield fit_case(f"SVCCV {name} {mode}", lambda n=name, p=small: SVCCV(multi_class=n, **p))
-        yield fit_case(f"PerPairSVC {mode}", lambda o=own: PerPairSVC(estimator=SVC(**o)))
+            yield fit_case(f"SVCCV {name} {mode}", partial(SVCCV, multi_class=name, gammas=[0.1], **small))
+        yield fit_case(f"PerPairSVC {mode}", partial(PerPairSVC, estimator=SVC(**own)))
 
 
 def stream_case(name: str, call: Callable[[OnlineSVC], Any], machine: str) -> Case:

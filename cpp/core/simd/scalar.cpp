@@ -11,7 +11,13 @@ namespace {
 
 double power(double base, int degree) {
     double result = 1.0;
-    for (int i = 0; i < degree; ++i) result *= base;
+    if (degree <= most_factors) {
+        for (int i = 0; i < degree; ++i) result *= base;
+        return result;
+    }
+    for (int left = degree; left > 0; left /= 2, base *= base) {
+        if (left % 2 == 1) result *= base;
+    }
     return result;
 }
 

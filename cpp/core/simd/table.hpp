@@ -11,6 +11,10 @@ using Size = long long;
 inline constexpr Size panel_width = 64;
 
 enum class Form { dot, squared_difference, absolute_difference };
+// A power of at most so many factors is multiplied out, one of more by repeated squaring: a degree of 1e9 takes no
+// longer than one of 60.
+inline constexpr int most_factors = 64;
+
 enum class Transform { identity, exponential, power, hyperbolic_tangent };
 
 // value = transform(scale * form(x, z) + shift) + offset

@@ -37,11 +37,21 @@ struct Finish {
             return static_cast<T>(1) - static_cast<T>(2) / (exponential<T>(z + z) + static_cast<T>(1)) + offset;
         }
         if constexpr (transform == Transform::power) {
-            Vec<T> value = broadcast(static_cast<T>(1));
-            for (int i = 0; i < degree; ++i) value = value * z;
-            return value + offset;
+            return power(z) + offset;
         }
         return z + offset;
+    }
+
+    Vec<T> power(Vec<T> base) const {
+        Vec<T> value = broadcast(static_cast<T>(1));
+        if (degree <= most_factors) {
+            for (int i = 0; i < degree; ++i) value = value * base;
+            return value;
+        }
+        for (int left = degree; left > 0; left /= 2, base = base * base) {
+            if (left % 2 == 1) value = value * base;
+        }
+        return value;
     }
 };
 
