@@ -43,7 +43,7 @@ ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Ind
             step();
             const double square = static_cast<double>(free_.size()) * static_cast<double>(free_.size());
             cost += 2.0 * square;
-            monitor.spend(step_overhead + 2.0 * square + static_cast<double>(workspace.size()));
+            monitor.spend(2.0 * step_overhead + 2.0 * square + 3.0 * static_cast<double>(workspace.size()));
             ++tally.iterations;
             tally.dual += result_.gain - before;
             continue;
@@ -74,6 +74,12 @@ ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Ind
 double ActiveSet::cost_of_look() const {
     const double n = static_cast<double>(workspace_->size()), free = static_cast<double>(free_.size());
     return step_overhead + n * (free + 4.0 * static_cast<double>(width_)) + free * free;
+}
+
+// A row more or less of the factor.
+double ActiveSet::cost_of_change() const {
+    const double free = static_cast<double>(free_.size());
+    return step_overhead + 10.0 * free + free * free;
 }
 
 double ActiveSet::pivot_floor() const { return 0.5 * relative_ridge * scale_; }
@@ -177,10 +183,12 @@ void ActiveSet::append(Index i, Index p, double gradient) {
     row_.resize(free_.size());
     fill_couplings(free_.back(), 0, row_.data());
     factor_.append(row_, row_.back(), pivot_floor());
+    monitor_->spend(cost_of_change());
 }
 
 void ActiveSet::remove(Index at) {
     factor_.remove(at);
+    monitor_->spend(cost_of_change());
     place(free_[unsigned_index(at)].position, free_[unsigned_index(at)].p) = not_free;
     free_.erase(free_.begin() + at);
     gradient_.erase(gradient_.begin() + at);

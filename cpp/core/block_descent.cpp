@@ -282,6 +282,7 @@ bool BlockDescent<T>::run(double target, Index max_steps, Monitor& monitor, Tall
         since_ += result.steps;
         if (patterns_per_example * since_ >= n_) {
             tally.dual += pattern_move();
+            monitor.spend(cost_of_scan());
             remember();
         }
     }
