@@ -182,6 +182,7 @@ nb::dict phases_of(const Phases& phases) {
     result["inner"] = phases.inner;
     result["selection"] = phases.selection;
     result["check"] = phases.check;
+    result["work"] = phases.work;
     result["rounds"] = phases.rounds;
     result["blocks"] = phases.blocks;
     result["exact_blocks"] = phases.exact_blocks;
@@ -224,6 +225,7 @@ void bind_structs(nb::module_& module) {
         .def_rw("tol", &Options::tol)
         .def_rw("max_iter", &Options::max_iter)
         .def_rw("max_time", &Options::max_time)
+        .def_rw("max_work", &Options::max_work)
         .def_rw("shrink_variables", &Options::shrink_variables)
         .def_rw("shrink_examples", &Options::shrink_examples)
         .def_rw("cache_bytes", &Options::cache_bytes)

@@ -41,12 +41,15 @@ ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Ind
         if (largest_gradient() > 0.5 * tol) {
             const double before = result_.gain;
             step();
-            cost += 2.0 * static_cast<double>(free_.size()) * static_cast<double>(free_.size());
+            const double square = static_cast<double>(free_.size()) * static_cast<double>(free_.size());
+            cost += 2.0 * square;
+            monitor.spend(2.0 * step_overhead + 2.0 * square + 3.0 * static_cast<double>(workspace.size()));
             ++tally.iterations;
             tally.dual += result_.gain - before;
             continue;
         }
         flush();
+        monitor.spend(cost_of_look());
         refresh_gradients();
         // Rounding of the factor shows only now; a few steps more, as long as they help.
         if (largest_gradient() > 0.5 * tol && refinements < 5) {
@@ -65,6 +68,18 @@ ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Ind
     }
     flush();
     return result_;
+}
+
+// A flush adds some columns of the kernel for each example that moved; then all gradients are looked at.
+double ActiveSet::cost_of_look() const {
+    const double n = static_cast<double>(workspace_->size()), free = static_cast<double>(free_.size());
+    return step_overhead + n * (free + 4.0 * static_cast<double>(width_)) + free * free;
+}
+
+// A row more or less of the factor.
+double ActiveSet::cost_of_change() const {
+    const double free = static_cast<double>(free_.size());
+    return step_overhead + 10.0 * free + free * free;
 }
 
 double ActiveSet::pivot_floor() const { return 0.5 * relative_ridge * scale_; }
@@ -109,6 +124,8 @@ bool ActiveSet::build_factor(Index count) {
             gradient_.push_back(component_gradient_[unsigned_index(p)] - base);
         }
     }
+    const double size = static_cast<double>(count);
+    monitor_->spend(size * size * (size / 24.0 + 2.0));
     factor_.begin(count);
     for (Index k = 0; k < count; ++k) fill_couplings(free_[unsigned_index(k)], k, factor_.column_of_matrix(k));
     return factor_.factorize(pivot_floor(), [this] { return monitor_->poll(); });
@@ -166,10 +183,12 @@ void ActiveSet::append(Index i, Index p, double gradient) {
     row_.resize(free_.size());
     fill_couplings(free_.back(), 0, row_.data());
     factor_.append(row_, row_.back(), pivot_floor());
+    monitor_->spend(cost_of_change());
 }
 
 void ActiveSet::remove(Index at) {
     factor_.remove(at);
+    monitor_->spend(cost_of_change());
     place(free_[unsigned_index(at)].position, free_[unsigned_index(at)].p) = not_free;
     free_.erase(free_.begin() + at);
     gradient_.erase(gradient_.begin() + at);

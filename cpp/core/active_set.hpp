@@ -59,6 +59,8 @@ class ActiveSet {
     bool build_factor(Index count);
     void fill_couplings(const Free& f, Index first, double* out);
     double pivot_floor() const;
+    double cost_of_look() const;
+    double cost_of_change() const;
     Free describe(Index i, Index p);
     void append(Index i, Index p, double gradient);
     void remove(Index place);

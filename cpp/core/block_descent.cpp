@@ -276,11 +276,13 @@ bool BlockDescent<T>::run(double target, Index max_steps, Monitor& monitor, Tall
         const Sweep result = sweep(visit_share * largest_, left, monitor);
         left -= result.steps;
         tally.iterations += result.steps;
+        monitor.spend(cost_of_scan() + static_cast<double>(result.steps) * cost_of_step());
         tally.dual += result.gain;
         if (!result.moved) return false;
         since_ += result.steps;
         if (patterns_per_example * since_ >= n_) {
             tally.dual += pattern_move();
+            monitor.spend(cost_of_scan());
             remember();
         }
     }

@@ -53,6 +53,12 @@ class BlockDescent {
     // Adds the row of example j to the score columns, times deltas_.
     void add_to_scores(Index j, AlignedVector<T>& scores);
 
+    // Multiply-adds, for the account. A scan is followed by a visit to all that violate; some are not solved.
+    double cost_of_scan() const { return 6.0 * static_cast<double>(n_ * width_); }
+    double cost_of_step() const {
+        return step_overhead + 250.0 * static_cast<double>(width_) + 3.0 * static_cast<double>(n_);
+    }
+
     void postpone(Index j);
     void catch_up(Index j);
     void flush();

@@ -156,6 +156,7 @@ void BlockSolver<T>::refresh_scores(const Matrix<U>& kernel) {
         for (std::size_t c = 0; c < deltas.size(); ++c) {
             if (deltas[c] == 0.0) continue;
             add_row(deltas[c], kernel.values + i * kernel.ld, block_->column(static_cast<Index>(c)), block_->size());
+            monitor_.spend(static_cast<double>(block_->size()));
         }
     }
     flushed_ = block_->all_amounts();

@@ -76,12 +76,21 @@ double Descent<T>::select() {
     return box_choice_.violation;
 }
 
+// A choice looks at all variables, and a second one, the gains with the first, divides for each of them.
+template <class T>
+double Descent<T>::cost_of_selection() const {
+    const double variables = static_cast<double>(workspace_->size() * machine_.max_components());
+    const double blocks = 8.0 * static_cast<double>(workspace_->blocks().size());  // loops that begin, in variables
+    return 4.0 * step_overhead + (by_example() ? 6.0 : 20.0) * (variables + blocks);
+}
+
 template <class T>
 Outcome Descent<T>::run(double target, Index max_iterations) {
     const Index interval = std::clamp<Index>(problem_.size(), 1, 1000);
     while (true) {
         if (monitor_.poll()) return Outcome::stopped;
         tally_.violation = select();
+        monitor_.spend(cost_of_selection());
         tally_.record([this] { return census(); });
         if (tally_.violation <= target) {
             if (!release_variables()) return Outcome::satisfied;
@@ -131,6 +140,7 @@ bool Descent<T>::sweep(double target, Index max_iterations) {
     const Index left = max_iterations >= 0 ? max_iterations - tally_.iterations : -1;
     const SweepResult result = semi_greedy_.sweep(target, left, monitor_);
     tally_.iterations += result.steps;
+    monitor_.spend(static_cast<double>(result.steps) * (step_overhead + 3.0 * static_cast<double>(workspace_->size())));
     tally_.dual += result.gain;
     since_shrinking_ += result.steps;
     return result.moved && !monitor_.stopped();

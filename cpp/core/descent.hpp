@@ -20,6 +20,7 @@ struct Options {
     double tol = 1e-3;
     Index max_iter = -1;
     double max_time = infinity;
+    double max_work = infinity;    // multiply-adds, counted; then the solve ends as stalled
     bool shrink_variables = true;  // within examples that stay
     bool shrink_examples = true;   // whose variables all rest
     double cache_bytes = 2e8;      // 0: a row lives for one step
@@ -62,6 +63,7 @@ class Descent final : private RowProvider<T> {
   private:
     double select();
     bool by_example() const;
+    double cost_of_selection() const;  // multiply-adds, for the account
     bool step(double target, Index max_iterations);
     bool sweep(double target, Index max_iterations);
     bool take(const StepResult& result);

@@ -10,6 +10,9 @@
 
 namespace multimargin {
 
+// Multiply-adds that a step of any kind takes beside those that grow with the problem, for budgets of work.
+constexpr double step_overhead = 500.0;
+
 struct Progress {
     Index iteration = 0;
     double seconds = 0.0;
@@ -50,6 +53,16 @@ class Monitor {
 
     // Seconds kept back from max_time for what follows the iterations.
     void reserve(double seconds) { reserve_ = seconds; }
+
+    // A budget of work in multiply-adds, after which the work ends as stalled. No clock decides that, so that it does
+    // not depend on machine, load or threads.
+    void limit_work(double work) { max_work_ = work; }
+    double work() const { return work_; }
+    // Accounts for work done by the thread that made the monitor.
+    void spend(double work) {
+        work_ += work;
+        if (work_ > max_work_ && !stopped_) stop(StopReason::stalled);
+    }
 
     bool stopped() const { return stopped_; }
     StopReason reason() const { return reason_; }
@@ -94,6 +107,7 @@ class Monitor {
     Watcher* watcher_;
     double max_seconds_;
     double reserve_ = 0.0;
+    double work_ = 0.0, max_work_ = infinity;
     double last_ = -interval;  // the first poll asks, so that many short solves in a row are watched, too
     std::atomic<bool> stopped_{false};
     StopReason reason_ = StopReason::converged;

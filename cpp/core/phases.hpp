@@ -19,6 +19,7 @@ struct Phases {
     double inner = 0.0;      // steps within blocks
     double selection = 0.0;  // choosing and gathering rounds and blocks
     double check = 0.0;      // the float64 look at all examples
+    double work = 0.0;       // multiply-adds of the steps and looks, as counted against a budget
     Index rounds = 0;
     Index blocks = 0;
     Index exact_blocks = 0;    // of them by the active set; of a binary problem, linear systems of its free variables

@@ -16,6 +16,10 @@ constexpr int usual_patience = 5;
 // Rounding of the scores, relative to the sum of magnitudes in them: no violation below that can be told.
 constexpr double score_rounding = 1e-15;
 
+bool is_limit(StopReason reason) {
+    return reason == StopReason::max_time || reason == StopReason::max_iter || reason == StopReason::stalled;
+}
+
 enum class Reached { yes, imprecise, crawling, stalled, out_of_steps, stopped };
 
 class Solve {
@@ -28,6 +32,7 @@ class Solve {
           monitor_(watcher, options.max_time),
           float64_rows_(options.precision == Precision::float64 ||
                         (options.precision == Precision::automatic && !problem.source().fits_float32())) {
+        monitor_.limit_work(options.max_work);
         monitor_.describe([this] { return progress(); });
         monitor_.synchronize([this] { synchronize_(); });
         if (options.trace) trace();
@@ -38,7 +43,7 @@ class Solve {
         make_feasible(problem_, state_);
         const StopReason reason = start() ? iterate() : monitor_.reason();
         synchronize_ = [] {};
-        if (reason == StopReason::max_time || reason == StopReason::max_iter) last_look();
+        if (is_limit(reason)) last_look();
         return report(reason);
     }
 
@@ -164,8 +169,13 @@ class Solve {
         Index limit = tally_.iterations + options_.extra_steps;
         if (options_.max_iter >= 0) limit = std::min(limit, options_.max_iter);
         const double floor = score_rounding * coefficient_mass(problem_, state_);
+        const FullState met = state_;
         const Reached reached = reach(descent, std::max(options_.extra_tol, floor), limit, 1);
-        if (reached == Reached::stopped) return reached;
+        if (reached == Reached::stopped) {
+            if (monitor_.reason() == StopReason::stalled)
+                state_ = met;  // the budget is for tol, not for what is beyond
+            return reached;
+        }
         if (reached == Reached::out_of_steps && !look(descent)) return Reached::stopped;
         return tally_.violation <= options_.tol ? Reached::yes : reach(descent, options_.tol, options_.max_iter);
     }
@@ -199,6 +209,8 @@ class Solve {
     bool look(Method& descent) {
         const PhaseTimer timer(tally_.phases.check);
         synchronize_ = [] {};  // the full state is current until the descent goes on
+        const double n = static_cast<double>(problem_.size());
+        monitor_.spend(n * n * static_cast<double>(problem_.machine().n_columns()));
         if (!refresh_columns(problem_, state_, team_, &monitor_, descent.exact_columns())) return false;
         note(summarize(problem_, state_));
         tally_.record([this] { return census_of(problem_, state_); });
@@ -253,8 +265,7 @@ class Solve {
         Report r;
         // A deadline that passes after tol was met changes nothing.
         const bool met = state_.columns_current && tally_.violation <= options_.tol;
-        const bool by_limit = reason == StopReason::max_iter || reason == StopReason::max_time;
-        r.stop_reason = met && by_limit ? StopReason::converged : reason;
+        r.stop_reason = met && is_limit(reason) ? StopReason::converged : reason;
         r.iterations = tally_.iterations;
         r.seconds = monitor_.seconds();
         r.violation = tally_.violation;
@@ -266,6 +277,7 @@ class Solve {
         r.verified = state_.columns_current;
         r.float64_rows = float64_rows_;
         r.phases = tally_.phases;
+        r.phases.work = monitor_.work();
         TracePoint last = tally_.moment(options_.trace ? census_of(problem_, state_) : Census{});
         last.seconds = r.seconds;
         last.primal = r.primal;

@@ -104,6 +104,7 @@ class Options:
     tol: float
     max_iter: int
     max_time: float
+    max_work: float
     shrink_variables: bool
     shrink_examples: bool
     cache_bytes: float

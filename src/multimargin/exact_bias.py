@@ -175,7 +175,10 @@ class _Rounds:
             return StopReason.MAX_ITER
         if seconds <= 0 and self.reports:
             return StopReason.MAX_TIME
-        return replace(options, tol=self.tol, max_iter=steps, max_time=max(seconds, 1e-9))
+        work = options.max_work - sum(report.phases["work"] for report in self.reports)
+        if work <= 0:
+            return StopReason.STALLED
+        return replace(options, tol=self.tol, max_iter=steps, max_time=max(seconds, 1e-9), max_work=work)
 
     def _settle(self) -> bool:
         """Make the sums zero without leaving tol, if that can be done; True when the point found is good enough."""

@@ -43,6 +43,10 @@ from multimargin.training_set import TrainingSet
 # equivalent data (a repeated row, a doubled weight) give the same model to many digits.
 SMALL_PROBLEM = 3_000
 SMALL_PROBLEM_TOL = 1e-10
+# With solver="auto" a problem of at most so many rows, which is one block, ends as stalled after so many multiply-adds,
+# about a second: what needs more is ruled by rounding, or by a C and a kernel of which no descent finds the end.
+FEW_ROWS = 512
+WORK_ON_FEW_ROWS = 2e9
 
 
 @dataclass(frozen=True)
@@ -171,6 +175,7 @@ def make_options(
         tol=recipe.tol,
         max_iter=int(params["max_iter"]),
         max_time=float("inf") if params["max_time"] is None else float(params["max_time"]),
+        max_work=WORK_ON_FEW_ROWS if params["solver"] == "auto" and n_examples <= FEW_ROWS else float("inf"),
         shrink_variables=variables and not small,
         shrink_examples=examples and not small,
         cache_bytes=float(cache_bytes(params["cache_size"], needed=8.0 * n_examples**2)),

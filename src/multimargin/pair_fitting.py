@@ -261,6 +261,7 @@ def _solve_next(
             options,
             tol=2 * options.tol,
             extra_tol=2 * options.extra_tol,
+            max_work=options.max_work / len(fit.problems),
             max_time=max(1e-9, left if ended is None else 0.0),
         ),
         None if start is None else SolverState(start[:, None], None, 2),

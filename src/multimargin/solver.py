@@ -69,6 +69,7 @@ class SolverOptions:
     tol: float = 1e-3
     max_iter: int = -1
     max_time: float = float("inf")
+    max_work: float = float("inf")
     shrink_variables: bool = True
     shrink_examples: bool = True
     cache_bytes: float = 2e8

@@ -1,0 +1,90 @@
+"""A fit on few rows ends: converged, or stalled after a counted amount of work, whatever machine, kernel and C ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from multimargin import SVC, fitting
+from multimargin.machines import FloatArray, IntArray
+from multimargin.problem import Bias, Loss
+from multimargin.solver import SolverOptions, StopReason, solve
+from tests.helpers import draw_data, make_problem, own_machines
+
+# A guard against fits that never end; each takes about a second.
+pytestmark = [pytest.mark.timeout(60), pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
+
+OWN = {machine.name: machine for machine in own_machines()}
+
+
+def steep_data(n: int, n_classes: int, n_features: int) -> tuple[FloatArray, IntArray]:
+    """Return classes that overlap, with one column a thousand times as large as the others."""
+    X, y = draw_data(n, n, n_classes, n_features)
+    X[:, 0] *= 1000.0
+    return X, y
+
+
+CASES: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {
+    "ats, indefinite": ((13, 10, 3), {"multi_class": "ats", "bias": "exact", "kernel": "sigmoid", "C": 1e8, "gamma": 1e-4}),
+    "ats, squared": ((244, 5, 3), {"multi_class": "ats", "bias": "exact", "C": 1e8, "tol": 1e-6, "loss": "squared_hinge"}),
+    "atm": ((114, 6, 3), {"multi_class": "atm", "bias": "exact", "kernel": "poly", "gamma": 1.0, "C": 1.0}),
+    "ats, few features": (
+        (231, 6, 3),
+        {"multi_class": "ats", "bias": "none", "kernel": "linear", "C": 1e5, "loss": "squared_hinge"},
+    ),
+    "cost": (
+        (150, 3, 3),
+        {"multi_class": OWN["cost"], "bias": "regularized", "kernel": "linear", "C": 1e5, "tol": 2e-6},
+    ),
+    "ring": ((88, 3, 3), {"multi_class": OWN["ring"], "bias": "none", "C": 1e5, "loss": "squared_hinge"}),
+    "below rounding": ((120, 4, 3), {"multi_class": "ww", "bias": "none", "kernel": "poly", "gamma": 1.0, "C": 10.0, "tol": 1e-9}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fit_ends_converged_or_stalled(name: str) -> None:
+    (n, n_classes, n_features), params = CASES[name]
+    X, y = steep_data(n, n_classes, n_features)
+    clf = SVC(**params).fit(X, y)
+    assert clf.certificate_.stop_reason in ("converged", "stalled")
+    assert (clf.certificate_.stop_reason == "converged") == (clf.fit_status_ == 0)
+    assert np.isfinite(clf.decision_function(X)).all()
+
+
+def options(**changes: Any) -> SolverOptions:
+    return SolverOptions(tol=1e-8, **changes)
+
+
+def test_budget_is_counted_and_ends_a_solve_as_stalled() -> None:
+    X, y = steep_data(60, 3, 3)
+    problem = make_problem(X, y, "ww", C=1e4, loss=Loss.HINGE, bias=Bias.NONE)
+    report = solve(problem, options(max_work=1e6)).report
+    again = solve(problem, options(max_work=1e6)).report
+    assert report.stop_reason is StopReason.STALLED
+    assert report.verified
+    # One step goes over it at most, and the looks at all examples: 60 rows, three scores.
+    assert 1e6 < report.phases["work"] < 1.1e6
+    assert (again.n_iter, again.dual) == (report.n_iter, report.dual)
+
+
+def test_stalled_fit_goes_on_by_a_warm_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = draw_data(1, 120, 4, 3)
+    monkeypatch.setattr(fitting, "WORK_ON_FEW_ROWS", 1e5)
+    clf = SVC(multi_class="ww", C=100.0, warm_start=True)
+    with pytest.warns(ConvergenceWarning, match="stalled"):
+        clf.fit(X, y)
+    dual = clf.certificate_.dual
+    monkeypatch.setattr(fitting, "WORK_ON_FEW_ROWS", float("inf"))
+    clf.fit(X, y)
+    assert clf.certificate_.stop_reason == "converged"
+    assert clf.certificate_.dual > dual
+
+
+def test_named_solver_has_no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = draw_data(1, 120, 4, 3)
+    monkeypatch.setattr(fitting, "WORK_ON_FEW_ROWS", 1e3)
+    clf = SVC(multi_class="ww", C=100.0, solver="two-level").fit(X, y)
+    assert clf.certificate_.stop_reason == "converged"
