@@ -12,7 +12,6 @@ import hashlib
 import io
 import json
 import os
-import uuid
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from multimargin.files import whole_file
 from multimargin.selection.cells import Outcome, Unit
 
 FORMAT = 1
@@ -186,9 +186,5 @@ def _join(arrays: dict[str, np.ndarray], plain: dict[str, Any]) -> dict[str, Any
 
 def _write(path: Path, data: bytes) -> None:
     """Write under another name first, so that a reader finds the whole file or none."""
-    other = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        other.write_bytes(data)
-        os.replace(other, path)
-    finally:
-        other.unlink(missing_ok=True)
+    with whole_file(path) as handle:
+        handle.write(data)
