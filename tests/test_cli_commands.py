@@ -74,7 +74,7 @@ def test_select_of_kernels_without_gamma_and_other_searches(iris: Path) -> None:
         (("-log2c", "0,1e9,1"), "is not begin,end,step"),
         (("-log2g", "0,2000,500"), "from -300 to 300"),
         (("-v", "200"), "-v 200 is more than the 150 rows"),
-        (("--out", "missing/x"), "--out missing/x cannot be written"),
+        (("--out", "missing/x"), "--out missing/x is in a folder that does not exist"),
     ],
 )
 def test_select_refuses(iris: Path, arguments: tuple[str, ...], expected: str) -> None:

@@ -93,8 +93,7 @@ def test_a_process_that_is_killed_while_writing_leaves_the_old_file(tmp_path: Pa
     write_data(data, Table(np.random.default_rng(0).normal(size=(20_000, 20)).round(3), np.arange(20_000) % 3))
     out.write_text("old")
     process = start("scale", "--out", out, data)
-    temporary = tmp_path / f".out.svm.{process.pid}.tmp"
-    while not temporary.exists() and process.poll() is None:
+    while not list(tmp_path.glob(".out.svm.*.tmp")) and process.poll() is None:
         time.sleep(0.001)
     process.kill()
     assert end(process)[0] == -signal.SIGKILL

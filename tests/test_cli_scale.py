@@ -81,7 +81,7 @@ def test_agrees_with_scikit_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (("-l", "1", "-u", "1"), "inconsistent lower/upper specification"),
         (("-y", "2", "1"), "inconsistent lower/upper specification"),
         (("-s", "a", "-r", "b"), "cannot use -r and -s simultaneously"),
-        (("-s", "missing/a"), "-s missing/a cannot be written"),
+        (("-s", "missing/a"), "-s missing/a is in a folder that does not exist"),
         (("-r", "missing"), "missing: cannot be read"),
     ],
 )

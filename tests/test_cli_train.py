@@ -178,7 +178,7 @@ def test_faults_in_the_data_are_told_first(iris: Path) -> None:
     assert refused("train", iris) == f"{iris}:2: the value of '1:a' is not a finite number\n"
     iris.write_text("1 1:1\n1 1:2\n")
     assert "class" in refused("train", iris)
-    assert "cannot be written" in refused("train", iris, "missing/model")
+    assert "is in a folder that does not exist" in refused("train", iris, "missing/model")
 
 
 def test_weights_of_labels_that_do_not_occur(iris: Path) -> None:

@@ -298,7 +298,7 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(
         raise OSError("full")
 
     with monkeypatch.context() as patched:
-        patched.setattr("pathlib.Path.replace", fail)
+        patched.setattr("os.replace", fail)
         with pytest.raises(OSError, match="full"):
             write_report(search, path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -8,11 +8,13 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state, validation
 
 from multimargin.calibration import COUPLING, KINDS
 from multimargin.frank_wolfe import FRANK_WOLFE
 from multimargin.kernels import KERNELS, KernelSpec
 from multimargin.machines import MACHINES, Bound, Machine
+from multimargin.matrices import check_indices
 from multimargin.problem import Bias, Loss
 from multimargin.schemes import SCHEMES
 from multimargin.solver import PAIR_CHOICES, SolverChoice
@@ -23,27 +25,69 @@ LOSSES = tuple(loss.value for loss in Loss)
 SOLVERS = ("auto", *(choice.value for choice in SolverChoice), FRANK_WOLFE)
 
 
+# What is read as a 64-bit integer further on, and as an int.
+LONG, INT = 2**63 - 1, 2**31 - 1
+
+
+def validate_data(estimator: Any, X: Any, *others: Any, **options: Any) -> Any:
+    """Return what scikit-learn's function of this name does; sparse matrices must fit together before it."""
+    check_indices(X)
+    return validation.validate_data(estimator, X, *others, **options)
+
+
+def check_array(X: Any, **options: Any) -> Any:
+    """Return what scikit-learn's function of this name does; sparse matrices must fit together before it."""
+    check_indices(X)
+    return validation.check_array(X, **options)
+
+
+def _shown(value: Any) -> str:
+    """Return a value as it is written; Python refuses to write integers of thousands of digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return f"(an integer of {value.bit_length()} bits)"
+
+
 def check_number(name: str, value: Any, *, low: float, strict: bool = False, allow_inf: bool = False) -> float:
     """Return the value as a float that is at least (or above) ``low``."""
     sign = ">" if strict else ">="
     wanted = f"a number {sign} {low:g}" + (" (float('inf') is allowed)" if allow_inf else "")
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} is not a number; {name} must be {wanted}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer or a fraction beyond all floats
+        number = math.nan
     good = number > low if strict else number >= low
     if not good or math.isnan(number) or (math.isinf(number) and not allow_inf):
-        raise ValueError(f"{name}={value!r} is not allowed; {name} must be {wanted}.")
+        raise ValueError(f"{name}={_shown(value)} is not allowed; {name} must be {wanted}.")
     return number
 
 
-def check_integer(name: str, value: Any, *, low: int, meaning: str = "") -> int:
-    """Return the value as an int of at least ``low``."""
+def check_integer(name: str, value: Any, *, low: int, high: int = LONG, meaning: str = "") -> int:
+    """Return the value as an int of at least ``low`` and at most ``high``."""
     note = f" ({meaning})" if meaning else ""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise TypeError(f"{name}={value!r} is not an integer; {name} must be an integer >= {low}{note}.")
     if value < low:
-        raise ValueError(f"{name}={value!r} is not allowed; {name} must be an integer >= {low}{note}.")
+        raise ValueError(f"{name}={_shown(value)} is not allowed; {name} must be an integer >= {low}{note}.")
+    if int(value) > high:
+        raise ValueError(
+            f"{name}={_shown(value)} is not allowed; {name} must be an integer from {low} to {high}{note}."
+        )
     return int(value)
+
+
+def check_seed(name: str, value: Any) -> np.random.RandomState:
+    """Return the generator of a random_state, as scikit-learn reads it."""
+    try:
+        return check_random_state(value)  # type: ignore[no-any-return]
+    except ValueError as error:
+        raise ValueError(
+            f"{name}={_shown(value)} is not allowed; {name} must be an integer from 0 to {2**32 - 1}, a RandomState or "
+            "None."
+        ) from error
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...], remedy: str = "") -> str:
@@ -64,7 +108,7 @@ def check_flag(name: str, value: Any) -> bool:
 def resolve_kernel(params: dict[str, Any], data: TrainingSet) -> KernelSpec:
     """Return the kernel of an estimator's parameters, with gamma as a number."""
     name = params["kernel"]
-    degree = check_integer("degree", params["degree"], low=0)
+    degree = check_integer("degree", params["degree"], low=0, high=INT)
     coef0 = check_number("coef0", params["coef0"], low=-math.inf)
     if callable(name):
         return KernelSpec("callable", function=name)

@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from multimargin._validation import validate_data
+from multimargin.given_kernels import call_kernel
 from multimargin.kernels import KernelStore
 from multimargin.linear.model import LinearModel
 from multimargin.machines import FloatArray, IntArray
@@ -283,7 +285,7 @@ def _radius_squared(model: Any, points: Any) -> float:
         return float(np.diagonal(points).max())
     if kernel.function is not None:
         parts = [points[at : at + 256] for at in range(0, points.shape[0], 256)]
-        return max(float(np.diagonal(kernel.function(part, part)).max()) for part in parts)
+        return max(float(np.diagonal(call_kernel(kernel.function, part, part)).max()) for part in parts)
     return float(KernelStore(points, kernel).diagonal().max())
 
 

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from multimargin._validation import check_array, validate_data
 from multimargin.calibrated_fitting import probabilities, run_calibrated_fit
 from multimargin.fitting import Recipe, check_control, prepare, warn_if_unfinished
 from multimargin.given_kernels import check_values, refuse_sparse_gram
@@ -23,6 +24,7 @@ from multimargin.machines import Machine
 from multimargin.pair_fitting import PairState
 from multimargin.pair_model import PairModel
 from multimargin.progress import CallbackSupportMixin, FitTask, with_callbacks
+from multimargin.resources import check_room
 from multimargin.solver import Progress
 from multimargin.training_set import TrainingSet
 
@@ -353,6 +355,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         if not isinstance(self.kernel, str) or self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
         check_is_fitted(self)
+        needed, remedy = 8.0 * len(self.intercept_) * self.n_features_in_, "use dual_coef_ and support_vectors_"
+        check_room(needed, f"coef_ for each of {self.n_features_in_} columns", remedy)
         if not isinstance(self._model, PairModel):
             return np.asarray(self.dual_coef_ @ self.support_vectors_)
         return -self._model.weights() if len(self.classes_) == 2 else self._model.weights()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
+from multimargin._validation import check_seed
 from multimargin.machines import FloatArray, IntArray
 
 
@@ -35,7 +35,7 @@ def chessboard(
     if n_fields < n_classes:
         raise ValueError(f"n_fields={n_fields} is less than n_classes={n_classes}; ask for as many fields at least.")
     _check_noise(noise, largest=1.0)
-    rng = check_random_state(random_state)
+    rng = check_seed("random_state", random_state)
     X = rng.uniform(0.0, n_fields, (n_samples, 2))
     y = np.floor(X).astype(np.int64).sum(axis=1) % n_classes
     moved = rng.uniform(size=n_samples) < noise
@@ -64,7 +64,7 @@ def banana(
     """
     _check_counts(n_samples, n_classes)
     _check_noise(noise)
-    rng = check_random_state(random_state)
+    rng = check_seed("random_state", random_state)
     y = np.arange(n_samples, dtype=np.int64) % n_classes
     angle = rng.uniform(0.0, np.pi, n_samples)
     side = np.where(y % 2 == 0, 1.0, -1.0)
@@ -92,7 +92,7 @@ def rings(
     """
     _check_counts(n_samples, n_classes)
     _check_noise(noise)
-    rng = check_random_state(random_state)
+    rng = check_seed("random_state", random_state)
     y = np.arange(n_samples, dtype=np.int64) % n_classes
     angle = rng.uniform(0.0, 2 * np.pi, n_samples)
     radius = y + 1 + rng.normal(0.0, noise, n_samples)

@@ -84,13 +84,44 @@ def evaluate_blocks(function: KernelFunction, A: DataMatrix, B: DataMatrix) -> I
     n, width = A.shape[0], B.shape[0]
     for first in range(0, n, BLOCK_ROWS):
         block = A[first : first + BLOCK_ROWS]
-        result = function(block, B)
+        result = call_kernel(function, block, B)
         if np.shape(result) != (block.shape[0], width) and first == 0 and block.shape[0] < n:
-            whole = function(A, B)
+            whole = call_kernel(function, A, B)
             if np.shape(whole) == (n, width):
                 yield 0, _checked(whole, (n, width))
                 return
         yield first, _checked(result, (block.shape[0], width))
+
+
+def call_kernel(function: KernelFunction, A: DataMatrix, B: DataMatrix) -> Any:
+    """Return function(A, B); it may read the rows, but not change them: they are the caller's own."""
+    try:
+        return function(read_only(A), read_only(B))
+    except ValueError as error:
+        if "buffer source array is read-only" in str(error):  # compiled code that does not say that it only reads
+            return function(A.copy(), B.copy())
+        if "read-only" in str(error):
+            raise ValueError(
+                f"The callable kernel wrote to the rows that it was given ({error}); they are the data themselves, so "
+                "let it compute with copies."
+            ) from error
+        raise
+
+
+def read_only(X: DataMatrix) -> DataMatrix:
+    """Return the same rows, not copied, such that writing to them is an error."""
+    if is_sparse(X):
+        same = type(X)((_locked(X.data), _locked(X.indices), _locked(X.indptr)), shape=X.shape, copy=False)
+        for array in (same.data, same.indices, same.indptr):
+            array.flags.writeable = False
+        return same
+    return _locked(X)
+
+
+def _locked(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _checked(result: Any, shape: tuple[int, int]) -> DataArray:

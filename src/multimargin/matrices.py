@@ -10,6 +10,7 @@ from scipy import sparse
 
 from multimargin import _core
 from multimargin.machines import FloatArray
+from multimargin.resources import check_room
 
 DataArray = NDArray[np.float32] | NDArray[np.float64]
 # A C-contiguous array, or scipy's compressed sparse rows (csr_array, csr_matrix), which have no types.
@@ -33,6 +34,50 @@ def tidy(X: DataMatrix) -> DataMatrix:
     summed = X.copy()
     summed.sum_duplicates()
     return summed
+
+
+def dense(X: DataMatrix) -> FloatArray:
+    """Return the rows as a dense array of doubles; refused where the memory would not hold them."""
+    if not is_sparse(X):
+        return np.ascontiguousarray(X, dtype=np.float64)
+    check_room(
+        8.0 * X.shape[0] * X.shape[1],
+        f"{X.shape[0]} sparse rows of {X.shape[1]} columns, which are needed dense,",
+        "leave out columns that are zero throughout, and number the others anew",
+    )
+    return np.ascontiguousarray(X.toarray(), dtype=np.float64)
+
+
+def check_indices(X: Any) -> None:
+    """Refuse a sparse matrix whose own parts contradict each other; scipy computes with memory outside of them."""
+    if not is_sparse(X) or X.format not in ("csr", "csc", "coo"):
+        return
+    n_rows, n_columns = X.shape
+    if X.format == "coo":
+        _check_range("row", X.coords[0], n_rows)
+        _check_range("column", X.coords[1], n_columns)
+        return
+    major, minor, name = (n_rows, n_columns, "column") if X.format == "csr" else (n_columns, n_rows, "row")
+    starts, indices = X.indptr, X.indices
+    sound = starts.shape == (major + 1,) and indices.ndim == 1 and indices.shape == X.data.shape
+    sound = sound and starts.dtype.kind in "iu" and indices.dtype.kind in "iu"
+    if not (sound and starts[0] == 0 and starts[-1] <= len(indices) and (starts[1:] >= starts[:-1]).all()):
+        raise ValueError(
+            f"X is a sparse matrix whose indptr does not lead through its {len(indices)} indices from row to row; "
+            "build it anew, and see X.check_format()."
+        )
+    _check_range(name, indices[: starts[-1]], minor)
+
+
+def _check_range(name: str, indices: np.ndarray, length: int) -> None:
+    if not len(indices):
+        return
+    least, most = int(indices.min()), int(indices.max())
+    if least < 0 or most >= length:
+        raise ValueError(
+            f"X is a sparse matrix with the {name} index {least if least < 0 else most}, but it has {length} {name}s, "
+            f"from 0 to {length - 1}; build it anew, and see X.check_format()."
+        )
 
 
 def to_core(X: DataMatrix) -> DataArray | _core.SparseData:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from multimargin import _validation as check
+from multimargin._validation import validate_data
 from multimargin.certificate import Certificate
 from multimargin.estimators import DATA, SVC
 from multimargin.fitting import Fitted, Recipe, check_control, make_attributes, prepare, run_fit

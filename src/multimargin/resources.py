@@ -51,6 +51,20 @@ def _machine_available() -> int:
         return 1024 * MEGABYTE
 
 
+def exceeds_room(needed: float) -> bool:
+    """Return whether so many bytes are more than half of what is available: the rest of the work needs some, too."""
+    return needed > 64 * MEGABYTE and needed > available_bytes() // 2  # where little is, nobody is asked
+
+
+def check_room(needed: float, what: str, remedy: str) -> None:
+    """Raise MemoryError, before anything is allocated, for what would take too much of the memory."""
+    if exceeds_room(needed):
+        raise MemoryError(
+            f"{what} would take {needed / MEGABYTE:.0f} MB, and {available_bytes() / MEGABYTE:.0f} MB are available; "
+            f"{remedy}."
+        )
+
+
 def cache_bytes(cache_size: float | str, needed: float = float("inf")) -> int:
     """Return the budget for kernel rows: megabytes as given, or a quarter of what is available for "auto".
 
@@ -58,5 +72,5 @@ def cache_bytes(cache_size: float | str, needed: float = float("inf")) -> int:
     """
     least = 64 * MEGABYTE
     if cache_size != "auto":
-        return int(float(cache_size) * MEGABYTE)
+        return int(min(float(cache_size) * MEGABYTE, 2.0**62))  # more than any memory, and still an integer of the core
     return least if needed <= least else max(least, available_bytes() // 4)

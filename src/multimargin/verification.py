@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from multimargin.certificate import Certificate, assemble, evaluate, examined
+from multimargin._validation import validate_data
+from multimargin.certificate import Certificate, assemble, evaluate, examined, worst_of
 from multimargin.fitting import Recipe
 from multimargin.given_kernels import settle
 from multimargin.linear.model import LinearModel
@@ -29,7 +30,7 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
 
     Parameters
     ----------
-    model : SVC or LinearSVC
+    model : SVC, LinearSVC or PerPairSVC
         A fitted estimator.
     X : array-like or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
@@ -40,9 +41,18 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     Returns
     -------
     certificate : Certificate
-        ``certificate.optimal`` says whether the true KKT violation is at most the model's ``tol``.
+        ``certificate.optimal`` says whether the true KKT violation is at most the model's ``tol``. Of pairs of
+        classes it is that of the worst one, and ``certificate.parts`` has all.
     """
     check_is_fitted(model)
+    if hasattr(model, "binary_parts"):
+        parts = [verify(*part) for part in model.binary_parts(X, y, sample_weight)]
+        return worst_of([each for part in parts for each in part.parts or (part,)])
+    if not hasattr(model, "_recipe"):
+        raise TypeError(
+            f"model is a {type(model).__name__}, which verify does not know; give a fitted SVC, LinearSVC or "
+            "PerPairSVC, of a search its best_estimator_."
+        )
     recipe: Recipe = model._recipe
     checked_X, labels = validate_data(
         model, X, y, dtype=[np.float64, np.float32], order="C", accept_sparse="csr", reset=False

@@ -7,8 +7,8 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import click
@@ -50,6 +50,79 @@ def sentence(error: BaseException) -> str:
     return f"Error: {error}"
 
 
+def tell(line: str) -> None:
+    """Print a message on stderr; where nobody can read it, the work goes on without."""
+    try:
+        click.echo(line, err=True)
+    except (OSError, ValueError):  # full, closed, or a pipe without a reader
+        _silence("stderr")
+
+
+def _silence(name: str) -> None:
+    """Put nothing in the place of a stream that fails, so that the end of the process does not try it again."""
+    setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for the rest of the process
+
+
+class _Watched:
+    """A stream that remembers why it failed, which the error itself does not tell from that of a file."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.fault: OSError | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> Any:
+        return self._watch(lambda: self._stream.write(text))
+
+    def writelines(self, lines: Iterable[str]) -> Any:
+        return self._watch(lambda: self._stream.writelines(lines))
+
+    def flush(self) -> Any:
+        return self._watch(self._stream.flush)
+
+    def _watch(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except OSError as error:
+            self.fault = error
+            raise
+
+
+@contextmanager
+def _watched_stdout() -> Iterator[None]:
+    """Know in the end, and where an error comes from, whether what was printed has reached its place."""
+    stream = sys.stdout
+    if stream is None:
+        yield
+        return
+    watched = _Watched(stream)
+    sys.stdout = watched
+    try:
+        yield
+    finally:
+        if sys.stdout is watched:
+            sys.stdout = stream
+
+
+def _fault_of_stdout() -> OSError | None:
+    """Return why what was printed cannot reach its place, or None."""
+    with suppress(OSError):
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    return getattr(sys.stdout, "fault", None)
+
+
+def _open_closed_streams() -> None:
+    """Keep the numbers 0, 1 and 2 from files that we open: what is printed must not end up in a model."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+
+
 @contextmanager
 def told_warnings() -> Iterator[None]:
     """Show Python's warnings as lines on stderr, each once."""
@@ -59,7 +132,7 @@ def told_warnings() -> Iterator[None]:
         line = " ".join(str(message).split())
         if line not in told:
             told.add(line)
-            click.echo(f"Warning: {line}", err=True)
+            tell(f"Warning: {line}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -78,29 +151,47 @@ class _ExitCodes(click.Command):
         options["standalone_mode"] = False
         if not standalone:
             return super().main(args, **options)
+        _open_closed_streams()
         try:
-            with told_warnings():
+            with told_warnings(), _watched_stdout():
                 code = super().main(args, **options)
         except click.ClickException as error:
-            error.show()
+            with suppress(OSError):
+                error.show()
             code = FAILED
         except (click.Abort, KeyboardInterrupt):
-            click.echo("Interrupted.", err=True)
+            tell("Interrupted.")
             code = INTERRUPTED
         except (ValueError, OSError, ImportError, MemoryError) as error:
-            click.echo(sentence(error), err=True)
+            tell(sentence(error))
             code = FAILED
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run, and end without a word if whoever reads our results has seen enough."""
+        """Run; what cannot be printed is a failure, without a word if whoever reads our results has seen enough."""
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the flush at the end of the process
+        except OSError as error:
+            if not self._printed() or isinstance(error, BrokenPipeError):
+                ctx.exit(FAILED)
+            raise
+        except (Exception, KeyboardInterrupt):
+            self._printed()
+            raise
+        if not self._printed():
             ctx.exit(FAILED)
         return result
+
+    @staticmethod
+    def _printed() -> bool:
+        """Return whether all that was printed has reached its place; tell where it could not."""
+        fault = _fault_of_stdout()
+        if fault is None:
+            return True
+        _silence("stdout")
+        if not isinstance(fault, BrokenPipeError):
+            tell(f"Error: stdout cannot be written ({fault.strerror}); free some space, or print elsewhere.")
+        return False
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help with rich; click takes the colours out where there is no terminal."""

@@ -11,10 +11,11 @@ import numpy as np
 from multimargin import compare_machines
 from multimargin.cli.command import Command, option
 from multimargin.cli.cross_validation import folds_of
-from multimargin.cli.data import named, on_terminal, read_table, read_training, say
+from multimargin.cli.data import named, on_terminal, read_table, read_training, save_then_say
 from multimargin.cli.files import check_writable
 from multimargin.cli.options import MULTI_CLASS, DataPath, data_options, joined, limit_options, threads
 from multimargin.cli.select import grid_options
+from multimargin.files import is_stdout
 from multimargin.selection.compare import DEFAULT_MACHINES
 
 WRITERS = {".csv": "to_csv", ".json": "to_json", ".md": "to_markdown"}
@@ -59,9 +60,8 @@ def compare(training_set_file: Path, test_file: Path | None, **given: Any) -> No
             X_test=X_test,
             y_test=y_test,
         )
-    say(str(comparison))
-    if out is not None:
-        getattr(comparison, WRITERS[out.suffix.lower()])(out)
+    write = (lambda: None) if out is None else (lambda: getattr(comparison, WRITERS[out.suffix.lower()])(out))
+    save_then_say(write, [str(comparison)], elsewhere=is_stdout(out))
 
 
 def _test_data(path: Path, given: dict[str, Any], X: Any) -> tuple[Any, np.ndarray | None]:

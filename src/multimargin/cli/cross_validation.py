@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from multimargin.cli.command import tell
 from multimargin.cli.data import on_terminal
 
 
@@ -37,7 +38,7 @@ def cross_validate(
 ) -> int:
     """Return the number of rows that are predicted right; ``make`` gets the seconds that a fit may take."""
     if n_folds > len(y):
-        click.echo(f"WARNING: # folds ({n_folds}) > # data ({len(y)}). Will use # folds = # data instead.", err=True)
+        tell(f"WARNING: # folds ({n_folds}) > # data ({len(y)}). Will use # folds = # data instead.")
         n_folds = len(y)
     if n_folds < 2:
         raise click.ClickException(f"-v {n_folds}: cross-validation needs at least two rows; the file has {len(y)}.")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from multimargin.cli.command import tell
 from multimargin.data_files import Table, read_data
 from multimargin.data_files.reading import SVMLIGHT, kind_of
 from multimargin.data_files.svmlight import read_precomputed
@@ -53,10 +56,29 @@ def default_model_path(data: Path) -> Path:
 
 def on_terminal() -> bool:
     """Return whether somebody watches."""
-    return sys.stderr.isatty()
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def say(line: str, *, quiet: bool = False) -> None:
     """Print a line of the results."""
     if not quiet:
         click.echo(line)
+
+
+def save_then_say(save: Callable[[], None], lines: Sequence[str], *, elsewhere: bool = False) -> None:
+    """Save what took long to make, then print the lines: nothing that happens to stdout may lose it.
+
+    Where saving fails the lines are printed all the same. ``elsewhere``: stdout is what was saved to.
+    """
+    try:
+        save()
+    except Exception:
+        with suppress(OSError):
+            _say_all(lines, elsewhere)
+        raise
+    _say_all(lines, elsewhere)
+
+
+def _say_all(lines: Sequence[str], elsewhere: bool) -> None:
+    for line in lines:
+        tell(line) if elsewhere else say(line)

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from multimargin.cli import demo_run
-from multimargin.cli.command import Command
+from multimargin.cli.command import Command, tell
 from multimargin.cli.demo_run import Digits, Run
 from multimargin.cli.files import check_writable
 from multimargin.files import whole_file
@@ -50,8 +50,10 @@ def demo(out: Path, quick: bool, time_limit: float) -> None:
         if runs:
             _show(runs, digits)  # what is done is worth seeing
         raise
-    _show(runs, digits)
-    _save_figure(out, runs, digits)
+    try:
+        _save_figure(out, runs, digits)
+    finally:
+        _show(runs, digits)
 
 
 def _check_format(out: Path) -> None:
@@ -133,7 +135,7 @@ def _save_figure(out: Path, runs: list[Run], digits: Digits) -> None:
     try:
         from multimargin.plots.machines_figure import ExamplePicture, MachinePoint, draw_machines
     except ImportError:
-        click.echo(NO_FIGURE, err=True)
+        tell(NO_FIGURE)
         return
     points = [
         MachinePoint(run.name, run.accuracy, run.standard_error, run.seconds, run.certificate is None) for run in runs
@@ -151,4 +153,4 @@ def _save_figure(out: Path, runs: list[Run], digits: Digits) -> None:
         raise click.ClickException(
             f"--out {out} could not be written ({error.strerror}); free some space or choose another folder."
         ) from error
-    click.echo(f"Figure: {out}", err=True)
+    tell(f"Figure: {out}")

@@ -13,7 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from multimargin import MACHINES
-from multimargin.cli.command import Command, Function, option
+from multimargin.cli.command import Command, Function, option, tell
 
 LIBSVM = "LIBSVM's options"
 MACHINE = "Machine"
@@ -239,7 +239,7 @@ def class_weight_of(given: dict[str, Any], y: np.ndarray) -> dict[Any, float] | 
         if _key(name) in classes:
             weights[classes[_key(name)]] = value
         else:
-            click.echo(f"WARNING: class label {name} specified in weight is not found", err=True)
+            tell(f"WARNING: class label {name} specified in weight is not found")
     return weights or None
 
 

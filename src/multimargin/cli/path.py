@@ -9,8 +9,8 @@ import click
 import numpy as np
 
 from multimargin import SVC, LinearSVC, PathDisplay, svm_path
-from multimargin.cli.command import option
-from multimargin.cli.data import on_terminal, read_training, say
+from multimargin.cli.command import option, tell
+from multimargin.cli.data import on_terminal, read_training, save_then_say
 from multimargin.cli.files import check_writable
 from multimargin.cli.options import (
     LIBSVM,
@@ -29,7 +29,7 @@ from multimargin.cli.options import (
     svc_params,
     threads,
 )
-from multimargin.files import whole_file
+from multimargin.files import is_stdout, whole_file
 
 HEAD = ("C", "seconds", "steps", "KKT violation", "relative gap", "face changes", "ended")
 
@@ -79,12 +79,12 @@ def path_along_cost(training_set_file: Path, **given: Any) -> None:
     estimator.set_params(verbose=on_terminal() and not given["quiet"])
     with threads(given["threads"]):
         path = svm_path(X, y, Cs=np.exp2(given["log2c"]), estimator=estimator, keep_models=given["picture"] is not None)
-    for line in _table(path):
-        say(line)
+    lines = _table(path)
     if path.saturation_C is not None:
-        say(f"The weights stay the same from C = {path.saturation_C:g} on.")
-    if given["picture"] is not None:
-        _draw(path, X, y, given["picture"])
+        lines.append(f"The weights stay the same from C = {path.saturation_C:g} on.")
+    picture = given["picture"]
+    draw = (lambda: None) if picture is None else (lambda: _draw(path, X, y, picture))
+    save_then_say(draw, lines, elsewhere=is_stdout(picture))
 
 
 def _table(path: Any) -> list[str]:
@@ -114,4 +114,4 @@ def _draw(path: Any, X: Any, y: np.ndarray, out: Path) -> None:
         ) from error
     with whole_file(out) as handle:
         display.figure_.savefig(handle, format=out.suffix.lstrip(".").lower() or "png", dpi=150)
-    click.echo(f"Figure: {out}", err=True)
+    tell(f"Figure: {out}")

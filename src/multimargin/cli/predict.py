@@ -11,8 +11,8 @@ import click
 import numpy as np
 
 from multimargin.cli import models
-from multimargin.cli.command import Command, option
-from multimargin.cli.data import read_table
+from multimargin.cli.command import Command, option, tell
+from multimargin.cli.data import read_table, say
 from multimargin.cli.files import check_writable
 from multimargin.cli.options import LIBSVM, LIMITS, DataPath, data_options, threads
 from multimargin.cli.scoring import aligned, predictions
@@ -21,6 +21,7 @@ from multimargin.data_files.reading import SVMLIGHT, kind_of
 from multimargin.data_files.results import STDOUT, Columns, result_file
 from multimargin.data_files.svmlight import row_blocks
 from multimargin.data_files.table import labels_from_numbers
+from multimargin.files import is_stdout
 
 
 @click.command(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
@@ -65,7 +66,8 @@ def predict(test_file: Path, model_file: Path, output_file: Path | None, **given
             if written is not None:
                 written.add(labels, numbers)
     if not given["quiet"]:
-        click.echo(counts.sentence(), err=output_file == STDOUT)  # stdout is for the predictions then
+        elsewhere = output_file == STDOUT or is_stdout(output_file)  # stdout is for the predictions then
+        tell(counts.sentence()) if elsewhere else say(counts.sentence())
 
 
 def _tables(path: Path, model: Any, given: dict[str, Any]) -> Iterator[Table]:

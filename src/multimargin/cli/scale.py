@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,10 +10,11 @@ from typing import Any
 import click
 import numpy as np
 
-from multimargin.cli.command import Command, option
+from multimargin.cli.command import Command, option, tell
 from multimargin.cli.files import check_writable
 from multimargin.cli.options import LIBSVM, DataPath
 from multimargin.data_files.faults import fault
+from multimargin.data_files.results import open_stdout
 from multimargin.data_files.scaling import RangeFinder, Scaling, read_ranges, widened
 from multimargin.data_files.svmlight import RowBlock, row_blocks
 from multimargin.data_files.writing import text_file
@@ -62,16 +62,15 @@ def scale(data_filename: Path, **given: Any) -> None:
         write_text(given["save_filename"], scaling.to_text())
     n_written = 0
     with ExitStack() as stack:
-        handle = sys.stdout if given["out"] is None else stack.enter_context(text_file(given["out"]))
+        handle = open_stdout() if given["out"] is None else stack.enter_context(text_file(given["out"]))
         for block in row_blocks(data_filename):
             for count, lines in scaled_lines(block, scaling, given["digits"]):
                 n_written += count
                 handle.write(lines)
     if n_written > finder.n_values:
-        click.echo(
+        tell(
             f"WARNING: original #nonzeros {finder.n_values}\n         new      #nonzeros {n_written}\n"
-            "Use -l 0 if many original feature values are zeros",
-            err=True,
+            "Use -l 0 if many original feature values are zeros"
         )
 
 
@@ -95,10 +94,9 @@ def restore(finder: RangeFinder, scaling: Scaling, source: Path) -> Scaling:
     found = finder.scaling((0.0, 1.0), None)
     unknown = (scaling.low == scaling.high)[: len(found.low)] & (found.low != found.high)
     for column in np.flatnonzero(unknown):
-        click.echo(
+        tell(
             f"WARNING: feature index {column + 1} appeared in file {finder.path} was not seen in the scaling factor "
-            f"file {source}. The feature is scaled to 0.",
-            err=True,
+            f"file {source}. The feature is scaled to 0."
         )
     return scaling
 

@@ -12,7 +12,7 @@ from multimargin import SVCCV
 from multimargin.cli import models
 from multimargin.cli.command import option
 from multimargin.cli.cross_validation import folds_of
-from multimargin.cli.data import on_terminal, read_training, say
+from multimargin.cli.data import on_terminal, read_training, save_then_say
 from multimargin.cli.files import check_writable
 from multimargin.cli.options import (
     LIMITS,
@@ -29,7 +29,7 @@ from multimargin.cli.options import (
     svc_params,
     threads,
 )
-from multimargin.files import write_text
+from multimargin.files import is_stdout, write_text
 
 SEARCH = "Search"
 SEARCHES = ("grid", "nested", "two-line", "halving", "racing")
@@ -123,27 +123,33 @@ def select_parameters(training_set_file: Path, model_file: Path | None, **given:
     )
     with threads(given["threads"]):
         search.fit(X, y)
-    _tell(search, given)
-    if given["report"] is not None:
-        search.report(given["report"], X, y)
-    if model_file is not None:
-        model = search.best_estimator_
-        models.save(model, model_file, models.choose_format(given["model_format"], model.get_params(deep=False), y))
+    cells, lines = _results(search, given)
+
+    def save() -> None:
+        if given["out"] is not None:
+            write_text(given["out"], "\n".join(cells) + "\n")
+        if model_file is not None:
+            model = search.best_estimator_
+            models.save(model, model_file, models.choose_format(given["model_format"], model.get_params(deep=False), y))
+        if given["report"] is not None:
+            search.report(given["report"], X, y)
+
+    save_then_say(save, lines, elsewhere=any(map(is_stdout, (model_file, given["out"], given["report"]))))
 
 
 def _has_gamma(given: dict[str, Any]) -> bool:
     return kernel_of(given) not in ("linear", "precomputed")
 
 
-def _tell(search: Any, given: dict[str, Any]) -> None:
-    """Print and write the cells that were scored, in the order in which they are listed, and the best one."""
+def _results(search: Any, given: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the lines of the cells that were scored, for a file and for the reader, who gets the best one last."""
     if not hasattr(search, "best_params_"):
         raise click.ClickException(
             "no cell was finished in time; raise --max-time, or try fewer values of C and gamma."
         )
     results, best = search.cv_results_, None
     names = ("C", "gamma") if _has_gamma(given) else ("C",)
-    kept = []
+    kept, shown = [], []
     for params, score in zip(results["params"], results["mean_test_score"], strict=True):
         if np.isnan(score):
             continue
@@ -153,8 +159,7 @@ def _tell(search: Any, given: dict[str, Any]) -> None:
         best = (rate, cell) if best is None or rate > best[0] else best
         kept.append(f"{where} {rate:g}")
         named = ", ".join(f"{name[0].lower()}={value:g}" for name, value in best[1].items())
-        say(f"[local] {where} {rate:g} (best {named}, rate={best[0]:g})", quiet=given["quiet"])
-    if given["out"] is not None:
-        write_text(given["out"], "\n".join(kept) + "\n")
+        shown.append(f"[local] {where} {rate:g} (best {named}, rate={best[0]:g})")
     chosen = [f"{search.best_params_[name]:.17g}" for name in names]
-    say(" ".join([*chosen, f"{100 * search.best_score_:g}"]))
+    last = " ".join([*chosen, f"{100 * search.best_score_:g}"])
+    return kept, [last] if given["quiet"] else [*shown, last]

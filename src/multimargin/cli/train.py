@@ -10,9 +10,9 @@ import numpy as np
 
 from multimargin import SVC, LinearSVC
 from multimargin.cli import models
-from multimargin.cli.command import option
+from multimargin.cli.command import option, tell
 from multimargin.cli.cross_validation import cross_validate
-from multimargin.cli.data import default_model_path, on_terminal, read_training, say
+from multimargin.cli.data import default_model_path, on_terminal, read_training, save_then_say, say
 from multimargin.cli.files import check_writable
 from multimargin.cli.options import (
     LIBSVM,
@@ -33,6 +33,7 @@ from multimargin.cli.options import (
     threads,
 )
 from multimargin.cli.training_lines import lines_of
+from multimargin.files import is_stdout
 
 fit_options = joined(
     option(
@@ -123,11 +124,11 @@ def train(training_set_file: Path, model_file: Path | None, **given: Any) -> Non
             say(f"Cross Validation Accuracy = {100.0 * correct / len(y):g}%")
             return
         model = estimator(params, given).fit(X, y)
-    for line in lines_of(model, y):
-        say(line, quiet=given["quiet"])
-    models.save(model, path, kind if not given["linear"] or given["model_format"] != "auto" else models.OWN)
+    kind = kind if not given["linear"] or given["model_format"] != "auto" else models.OWN
+    lines = [] if given["quiet"] else list(lines_of(model, y))
+    save_then_say(lambda: models.save(model, path, kind), lines, elsewhere=is_stdout(path))
     if on_terminal() and not given["quiet"]:
-        click.echo(f"Model: {path}", err=True)
+        tell(f"Model: {path}")
 
 
 def train_params(given: dict[str, Any], y: np.ndarray) -> dict[str, Any]:

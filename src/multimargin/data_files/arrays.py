@@ -11,11 +11,12 @@ from numpy.lib import format as npy
 from scipy import sparse
 
 from multimargin.data_files.faults import DataFileError, fault, shown
+from multimargin.data_files.room import Room
 from multimargin.data_files.table import Table, labels_from_numbers
-from multimargin.resources import available_bytes
 
 SPARSE = ("data", "indices", "indptr", "shape")
 NAMES = "feature_names"
+USED = ("X", "y", NAMES, "format", *SPARSE)
 MAGIC = b"PK\x03\x04"
 
 
@@ -46,25 +47,36 @@ def _check_begin(path: Path, handle: BinaryIO) -> None:
 
 
 def _read_arrays(path: Path, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
-    members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-    room = available_bytes()
-    if sum(member.file_size for member in members) > room:
-        raise fault(path, f"holds more than the {room} bytes that are available")
-    return {member.filename.removesuffix(".npy"): _read_array(path, archive, member) for member in members}
+    """Return the arrays that rows are made of, and nothing of the others but their names."""
+    members = {member.filename.removesuffix(".npy"): member for member in archive.infolist() if _is_array(member)}
+    room = Room(path)
+    for name, member in members.items():
+        if name in USED:
+            room.take(_size_in_memory(path, archive, member))
+    return {name: _read_array(archive, member) if name in USED else np.empty(0) for name, member in members.items()}
 
 
-def _read_array(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+def _is_array(member: zipfile.ZipInfo) -> bool:
+    return member.filename.endswith(".npy")
+
+
+def _size_in_memory(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """Return the bytes of an array, and of the doubles that are made of it where they are no doubles."""
     with archive.open(member) as handle:
         version = npy.read_magic(handle)
         reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, _, dtype = reader(handle)
-        size = dtype.itemsize
-        for length in shape:  # as Python's integers, which do not overflow
-            size *= length
-        if dtype.hasobject:
-            raise fault(path, f"the array {shown(member.filename)} holds Python objects; save numbers or strings")
-        if size > member.file_size:
-            raise fault(path, f"the array {shown(member.filename)} is not whole")
+    cells = 1
+    for length in shape:  # as Python's integers, which do not overflow
+        cells *= length
+    if dtype.hasobject:
+        raise fault(path, f"the array {shown(member.filename)} holds Python objects; save numbers or strings")
+    if dtype.itemsize * cells > member.file_size:
+        raise fault(path, f"the array {shown(member.filename)} is not whole")
+    return cells * (dtype.itemsize if dtype == np.float64 else dtype.itemsize + 8)
+
+
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     with archive.open(member) as handle:
         return np.asarray(npy.read_array(handle, allow_pickle=False))
 

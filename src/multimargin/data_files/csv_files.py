@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from multimargin.data_files.faults import DataFileError, fault, shown
+from multimargin.data_files.room import Room
 from multimargin.data_files.table import Table, labels_from_text
-from multimargin.data_files.text_blocks import opened
+from multimargin.data_files.text_blocks import LONGEST_LINE, opened
 
 SEPARATORS = ",;\t"
 LABEL_NAMES = ("label", "class", "target", "y")
 ROWS_AT_ONCE = 4096
+BYTES_OF_LABEL = 64  # a short str in a list
 
 
 def read_csv(path: Path, *, label: str | None = None, label_needed: bool = True) -> Table:
@@ -31,7 +33,7 @@ def read_csv(path: Path, *, label: str | None = None, label_needed: bool = True)
 
 
 def _read(path: Path, text: io.TextIOWrapper, label: str | None, *, label_needed: bool) -> Table:
-    first = text.readline()
+    first = text.readline(LONGEST_LINE)
     separator = max(SEPARATORS, key=first.count)
     lines = _Lines(first, text)
     reader = csv.reader(lines, delimiter=separator, strict=True)
@@ -48,7 +50,7 @@ def _read_rows(path: Path, reader: Any, lines: _Lines, label: str | None, *, lab
     names = None if all(_is_number(cell) for cell in head) else [cell.strip() for cell in head]
     position = find_label(path, names, len(head), label, needed=label_needed)
     columns = [i for i in range(len(head)) if i != position]
-    cells = _Cells(path, names, columns, position, len(head), lines)
+    cells = _Cells(path, names, columns, position, len(head), lines, Room(path))
     if not columns:
         raise fault(path, "has no column beside the label's", reader.line_num)
     if names is None:
@@ -68,7 +70,9 @@ class _Lines:
     def __iter__(self) -> Iterator[str]:
         if self._first:
             yield self._first
-        for line in self._rest:
+        while line := self._rest.readline(LONGEST_LINE):
+            if len(line) == LONGEST_LINE:
+                raise csv.Error(f"a line is longer than {LONGEST_LINE} characters")
             self.underscore |= "_" in line
             yield line
 
@@ -83,6 +87,7 @@ class _Cells:
     position: int | None
     width: int
     source: _Lines
+    room: Room
     rows: list[list[str]] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     blocks: list[np.ndarray] = field(default_factory=list)
@@ -112,6 +117,7 @@ class _Cells:
     def _convert(self) -> None:
         if not self.rows:
             return
+        self.room.take(len(self.rows) * (2 * 8 * len(self.columns) + BYTES_OF_LABEL))
         try:
             block = np.array(self.rows, dtype=np.float64)
         except ValueError:

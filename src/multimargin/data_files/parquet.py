@@ -9,6 +9,7 @@ import numpy as np
 
 from multimargin.data_files.csv_files import find_label
 from multimargin.data_files.faults import DataFileError, fault, shown
+from multimargin.data_files.room import Room
 from multimargin.data_files.table import Table, labels_from_numbers, labels_from_text
 
 MISSING = "Parquet files need pyarrow, which is not installed; get it with: pip install 'multimargin[parquet]'"
@@ -27,7 +28,11 @@ def read_parquet(path: Path, *, label: str | None = None, label_needed: bool = T
     """Return the rows of a Parquet file; ``label`` is the name of a column, or its number from 1 (-1: the last)."""
     parquet = pyarrow_parquet()
     try:
+        found = parquet.read_metadata(path)
+        Room(path).take(2 * 8 * found.num_rows * found.num_columns)  # as pyarrow has them, and as doubles
         table = parquet.read_table(path)
+    except DataFileError:
+        raise
     except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
         raise fault(path, f"cannot be read as Parquet ({str(error).splitlines()[0]})") from error
     names = list(table.column_names)

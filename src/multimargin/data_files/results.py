@@ -97,11 +97,18 @@ class Arrays:
         return found
 
 
+def open_stdout() -> IO[str]:
+    """Return stdout, for results that have no other place."""
+    if sys.stdout is None:
+        raise ValueError("stdout is closed, where the results would go; give the name of a file, or open it.")
+    return sys.stdout
+
+
 @contextmanager
 def result_file(path: Path, columns: Columns) -> Iterator[Lines | CsvLines | Arrays]:
     """Yield what takes the predictions; the ending of the name chooses the format, "-" is stdout."""
     if path == STDOUT:
-        yield Lines(sys.stdout, columns)
+        yield Lines(open_stdout(), columns)
     elif kind_of(path) == "npz":
         kept = Arrays(columns)
         yield kept

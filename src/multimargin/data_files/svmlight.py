@@ -12,6 +12,7 @@ from scipy import sparse
 
 from multimargin import _core
 from multimargin.data_files.faults import DataFileError, fault, shown
+from multimargin.data_files.room import Room
 from multimargin.data_files.table import Table, labels_from_numbers
 from multimargin.data_files.text_blocks import BLOCK, line_blocks
 from multimargin.resources import available_bytes
@@ -51,7 +52,7 @@ def row_blocks(path: Path, *, first_index: int = 1, size: int = BLOCK) -> Iterat
 def read_svmlight(path: Path, *, n_features: int = 0, zero_based: bool = False) -> Table:
     """Return all rows of a file, sparse."""
     first_index = 0 if zero_based else 1
-    block = joined(row_blocks(path, first_index=first_index))
+    block = joined(_within_room(path, row_blocks(path, first_index=first_index)))
     if block is None:
         raise fault(path, "has no rows; a row is a line such as '1 1:0.5 3:-2'")
     return Table(block.rows(first_index, n_features), labels_from_numbers(block.labels))
@@ -62,7 +63,7 @@ def read_precomputed(path: Path, *, square: bool = False) -> Table:
 
     In a ``square`` file, which is trained on, row i has the number i; the numbers of rows to predict are not read.
     """
-    block = joined(row_blocks(path, first_index=0))
+    block = joined(_within_room(path, row_blocks(path, first_index=0)))
     if block is None or block.largest_index < 1:
         raise fault(path, "has no kernel values; a row is a line such as '1 0:1 1:0.5 2:0.25'")
     n_rows, width = len(block.labels), block.largest_index
@@ -75,6 +76,14 @@ def read_precomputed(path: Path, *, square: bool = False) -> Table:
         line = int(np.argmax(values[:, 0] != np.arange(1, n_rows + 1))) + 1
         raise fault(path, f"row {line} does not begin with 0:{line}; number the rows from 1, in order")
     return Table(np.ascontiguousarray(values[:, 1:]), labels_from_numbers(block.labels))
+
+
+def _within_room(path: Path, blocks: Iterable[RowBlock]) -> Iterator[RowBlock]:
+    """Pass on blocks that will be kept and joined, as long as the memory holds both."""
+    room = Room(path)
+    for block in blocks:
+        room.take(2 * sum(part.nbytes for part in (block.labels, block.values, block.indices, block.starts)))
+        yield block
 
 
 def joined(blocks: Iterable[RowBlock]) -> RowBlock | None:

@@ -19,7 +19,7 @@ from multimargin.data_files.reading import kind_of
 from multimargin.data_files.table import Table
 from multimargin.data_files.text_blocks import OPENERS
 from multimargin.files import whole_file
-from multimargin.matrices import is_sparse
+from multimargin.matrices import dense, is_sparse
 
 LABEL = "label"
 
@@ -98,7 +98,7 @@ def _write_parquet(path: Path, table: Table) -> None:
     parquet = pyarrow_parquet()
     import pyarrow
 
-    X = table.X.toarray() if is_sparse(table.X) else table.X
+    X = dense(table.X)
     columns: dict[str, Any] = {} if table.y is None else {LABEL: pyarrow.array(table.y)}
     columns |= {name: X[:, j] for j, name in enumerate(_column_names(table))}
     with whole_file(path) as handle:
@@ -130,4 +130,4 @@ def _dense_rows(table: Table) -> Iterable[np.ndarray]:
         yield from table.X
         return
     for i in range(table.n_rows):
-        yield table.X[[i]].toarray().ravel()
+        yield dense(table.X[[i]]).ravel()

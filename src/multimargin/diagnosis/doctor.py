@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from multimargin._validation import check_array
 from multimargin.diagnosis.cost import fit_cost
 from multimargin.diagnosis.data_checks import (
     class_findings,
@@ -24,6 +25,7 @@ from multimargin.diagnosis.findings import Diagnosis, Finding, sorted_findings
 from multimargin.diagnosis.kernel_checks import cost_findings, gamma_findings
 from multimargin.estimators import DATA, SVC
 from multimargin.linear.estimator import LinearSVC
+from multimargin.resources import check_room
 from multimargin.selection.estimator import SVCCV
 
 
@@ -79,10 +81,19 @@ def diagnose(X: ArrayLike, y: ArrayLike, estimator: Any = None) -> Diagnosis:
     return _with_machine(machine, (rows, labels, codes), findings, len(classes))
 
 
+# The name of a column, its deviation and its extremes.
+BYTES_PER_COLUMN = 100.0
+
+
 def _rows_and_names(steps: Any, X: Any, labels: np.ndarray) -> tuple[Any, list[str]]:
     """Return the data as numbers, after the first steps of a Pipeline, and the names of their columns."""
     if steps is None:
         rows = check_array(X, ensure_all_finite=False, **DATA)
+        check_room(
+            BYTES_PER_COLUMN * rows.shape[1],
+            f"Names and numbers of {rows.shape[1]} columns",
+            "leave out columns that are zero throughout, and number the others anew",
+        )
         return rows, column_names(X, rows.shape[1])
     fitted = clone(steps)
     made = fitted.fit_transform(X, labels)

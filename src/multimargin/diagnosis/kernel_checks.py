@@ -14,7 +14,7 @@ from multimargin.advice import LARGE_C, large_cost
 from multimargin.diagnosis.findings import Finding
 from multimargin.kernels import KernelSpec
 from multimargin.machines import FloatArray, IntArray
-from multimargin.matrices import DataMatrix, is_sparse
+from multimargin.matrices import DataMatrix, dense
 from multimargin.selection.cells import share_of
 from multimargin.training_set import TrainingSet
 
@@ -76,7 +76,7 @@ def _distances(kernel: KernelSpec, X: DataMatrix) -> FloatArray:
     n = X.shape[0]
     rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
     others = np.unique(np.linspace(0, n - 1, min(n, OTHERS)).astype(np.int64))
-    A, B = _dense(X[rows]), _dense(X[others])
+    A, B = dense(X[rows]), dense(X[others])
     distance = np.empty((len(rows), len(others)))
     for place, row in enumerate(A):
         apart = B - row
@@ -84,10 +84,6 @@ def _distances(kernel: KernelSpec, X: DataMatrix) -> FloatArray:
     distance[rows[:, None] == others[None, :]] = np.inf
     finite = np.isfinite(distance)
     return np.where(finite, distance, distance[finite].max(initial=0.0)) if finite.any() else np.zeros((1, 1))
-
-
-def _dense(rows: DataMatrix) -> FloatArray:
-    return np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
 
 
 def cost_findings(estimator: Any, X: DataMatrix, y: np.ndarray, codes: IntArray) -> Iterator[Finding]:

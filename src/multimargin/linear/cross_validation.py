@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from multimargin import _validation as check
+from multimargin._validation import validate_data
 from multimargin.estimators import DATA, old_state_unless_done
 from multimargin.fitting import Fitted, warn_if_unfinished
 from multimargin.interrupts import deferred

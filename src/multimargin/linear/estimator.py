@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from multimargin._validation import validate_data
 from multimargin.estimators import DATA, old_state_unless_done, start_of
 from multimargin.fitting import warn_if_unfinished
 from multimargin.interrupts import deferred

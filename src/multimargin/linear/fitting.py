@@ -45,6 +45,7 @@ from multimargin.pair_fitting import ENDS, PairFit, PairState
 from multimargin.pair_fitting import check_start as check_pair_start
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.progress import FitTask, progress_line
+from multimargin.resources import check_room
 from multimargin.schemes import find_scheme
 from multimargin.separability import refuse_if_inseparable
 from multimargin.solver import Progress, Solution, SolverState, StopReason, check_start
@@ -118,9 +119,19 @@ def check_linear_control(params: dict[str, Any]) -> None:
     check_limits(params)
 
 
+def check_weights(n_features: int, n_functions: int) -> None:
+    """Refuse weights that the memory does not hold, twice, as solvers keep the last ones: a single index can ask."""
+    check_room(
+        16.0 * n_features * n_functions,
+        f"The weights of {n_functions} functions for each of {n_features} columns",
+        "leave out columns that are zero throughout, and number the others anew, or use SVC(kernel='linear')",
+    )
+
+
 def run_linear_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: Any, task: FitTask) -> Fitted:
     """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C."""
     check_rows(data.X)
+    check_weights(data.X.shape[1], data.n_classes * (data.n_classes - 1) // 2 if recipe.scheme else data.n_classes)
     fit = _PairwiseFit(data, recipe) if recipe.scheme else _MachineFit(data, recipe)
     small = len(data.y) * recipe.machine.table(data.n_classes).class1.shape[1] <= SMALL_PROBLEM
     limits = LinearLimits(

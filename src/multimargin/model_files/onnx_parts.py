@@ -12,7 +12,7 @@ from multimargin.calibration import BinaryCalibrator, Curve, Isotonic, OneVsRest
 from multimargin.kernels import KernelSpec
 from multimargin.linear.model import LinearModel
 from multimargin.machines import FloatArray
-from multimargin.matrices import is_sparse
+from multimargin.matrices import dense, is_sparse
 from multimargin.model import KernelModel
 from multimargin.model_files.onnx_graph import LARGEST_FILE, Graph
 from multimargin.pair_model import PairModel
@@ -79,7 +79,7 @@ def _dense(rows: Any) -> FloatArray:
             f"The sparse support vectors of shape {rows.shape} would have more than 2 GB as a dense matrix, the only "
             "one that ONNX can multiply by; use save_model instead."
         )
-    return np.asarray(rows.toarray(), dtype=np.float64)
+    return dense(rows)
 
 
 def pair_codes(graph: Graph, D: str, n_classes: int, scheme: str, order: Sequence[int] | None = None) -> str:

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
-from sklearn.utils import check_random_state
 
 from multimargin import _validation as check
 from multimargin.kernels import KernelSpec, KernelStore
@@ -59,7 +58,7 @@ def choose_rows(
     n = check.check_integer("n", wanted[0], low=1)
     if n > size:
         raise ValueError(f"n={n} rows were asked for, X_pool has {size}; ask for at most that many.")
-    random = check_random_state(0 if random_state is None else random_state)
+    random = check.check_seed("random_state", 0 if random_state is None else random_state)
     order = np.asarray(random.permutation(size))  # also decides between equal margins
     if strategy == "random" or (model is None and strategy == "margin"):
         return order[:n].astype(np.int64)

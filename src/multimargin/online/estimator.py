@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from multimargin._validation import check_array, check_seed, validate_data
 from multimargin.estimators import DATA, old_state_unless_done
 from multimargin.interrupts import deferred
 from multimargin.kernels import check_range
 from multimargin.machines import FloatArray, IntArray, Machine
-from multimargin.matrices import DataMatrix, is_sparse
+from multimargin.matrices import DataMatrix, dense
 from multimargin.online.active import choose_rows
 from multimargin.online.attributes import StreamAttributes
 from multimargin.online.finishing import finish
@@ -178,7 +178,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
             stream = Stream.begin(params, rows, np.ones(len(labels)))
             weights = class_weights(self.class_weight, classes, labels)
             stream.know(classes)
-        random = check_random_state(0 if self.random_state is None else self.random_state)
+        random = check_seed("random_state", 0 if self.random_state is None else self.random_state)
         caps = self.C * weights[np.searchsorted(classes, labels)]
         self._replace(stream)
         for turn in range(self.passes):
@@ -249,7 +249,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
         try:
             for begin in range(0, len(order), BLOCK):
                 block = order[begin : begin + BLOCK]
-                X = np.ascontiguousarray(rows[block].toarray() if is_sparse(rows) else rows[block], dtype=np.float64)
+                X = dense(rows[block])
                 stream.learn(X, codes[block], caps[block], first + block, known=known)
         finally:
             self._replace(stream)

@@ -9,7 +9,7 @@ import numpy as np
 from multimargin.estimators import SVC
 from multimargin.fitting import Fitted, prepare, run_fit, warn_if_unfinished
 from multimargin.machines import FloatArray, IntArray
-from multimargin.matrices import DataMatrix, is_sparse
+from multimargin.matrices import DataMatrix, dense
 from multimargin.one_vs_all import components_by_class
 from multimargin.online.learner import ONE_VS_ALL, Kept, Learner
 from multimargin.online.stream import Stream
@@ -77,7 +77,7 @@ def _solve(
     warn_if_unfinished(fitted, data.X, recipe)
     solution = _duals_of(learner, data, fitted.state)
     X = data.X[data.rows]
-    rows = np.ascontiguousarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+    rows = dense(X)
     return fitted, learner.restarted(Kept(rows, data.y, data.C, ids[data.rows], solution))
 
 
@@ -121,7 +121,7 @@ def find_rows(kept: Kept, X: DataMatrix, codes: IntArray) -> IntArray:
     places = np.full(len(kept.codes), -1, dtype=np.int64)
     for first in range(0, X.shape[0], BLOCK):
         block = X[first : first + BLOCK]
-        rows = np.ascontiguousarray(block.toarray() if is_sparse(block) else block, dtype=np.float64) + 0.0
+        rows = dense(block) + 0.0
         for offset, row in enumerate(rows):
             found = waiting.get((row.tobytes(), int(codes[first + offset])))
             if found:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from multimargin import _validation as check
+from multimargin._validation import validate_data
 from multimargin.estimators import DATA
 from multimargin.fitting import Recipe
 from multimargin.kernels import KERNELS, check_range

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
+from multimargin._validation import check_seed
 from multimargin.fitting import Recipe
 from multimargin.machines import MACHINES, FloatArray, IntArray
 from multimargin.matrices import DataMatrix
@@ -64,7 +64,7 @@ class Stream:
         """Return an empty stream for rows like these; what is wrong with the parameters is said here."""
         recipe = make_recipe(params, rows, weight)
         state = params["random_state"]
-        seed = int(check_random_state(0 if state is None else state).randint(2**31 - 1))
+        seed = int(check_seed("random_state", 0 if state is None else state).randint(2**31 - 1))
         return cls(dict(params), recipe, make_options(params, recipe), rows.shape[1], seed)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array
 
+from multimargin._validation import check_array
 from multimargin.estimators import DATA
 from multimargin.linear.model import LinearModel
 from multimargin.machines import Bound, FloatArray

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from rich.console import Console
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import StratifiedKFold, check_cv
-from sklearn.utils import check_random_state
 
 from multimargin import _validation as check
 from multimargin.interrupts import allowed, deferred, poll
@@ -105,7 +104,7 @@ def _check_arguments(scoring: Any, max_time: Any, X_test: Any, y_test: Any) -> N
 def _split(X: Any, y: Any, cv: Any, random_state: Any) -> list[tuple[Any, Any]]:
     """Return the folds as indices, so that every machine gets the same ones."""
     if random_state is not None and isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        cv = StratifiedKFold(int(cv), shuffle=True, random_state=check_random_state(random_state))
+        cv = StratifiedKFold(int(cv), shuffle=True, random_state=check.check_seed("random_state", random_state))
     folds = [(np.asarray(train), np.asarray(test)) for train, test in check_cv(cv, y, classifier=True).split(X, y)]
     if not folds:
         raise ValueError(f"cv={cv!r} has no folds; give a number, a splitter, or a list of (train, test) indices.")

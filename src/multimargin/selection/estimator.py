@@ -14,9 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from multimargin import _validation as check
+from multimargin._validation import validate_data
 from multimargin.estimators import DATA, SVC, old_state_unless_done
 from multimargin.fitting import check_control
 from multimargin.given_kernels import refuse_sparse_gram

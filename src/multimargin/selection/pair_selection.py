@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from multimargin._validation import validate_data
 from multimargin.certificate import Certificate, worst_of
 from multimargin.estimators import DATA, SVC, old_state_unless_done
 from multimargin.interrupts import deferred
@@ -210,9 +211,8 @@ class PerPairSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 Cs, gammas = _for_each("C", self.C, len(pairs)), _for_each("gamma", self.gamma, len(pairs))
                 weights = dict(zip(data.classes.tolist(), data.class_weight.tolist(), strict=True))
                 machines: list[SVC] = []
-                for (i, j), C, gamma in zip(pairs, Cs, gammas, strict=True):
+                for (i, j), chosen, C, gamma in zip(pairs, pair_rows(data), Cs, gammas, strict=True):
                     own = {c: weights[c] for c in data.classes[[i, j]].tolist()}
-                    chosen = np.flatnonzero((data.y == i) | (data.y == j))
                     machine = clone(template).set_params(C=C, gamma=gamma)
                     machine.set_params(class_weight=None if template.class_weight is None else own)
                     # After a Ctrl-C that keeps what there is, the pairs that are left are not begun.
@@ -237,6 +237,22 @@ class PerPairSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def binary_parts(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Iterator[tuple[SVC, Any, np.ndarray, FloatArray]]:
+        """Yield the machine of each pair with its rows, labels and weights of the data that all were trained on."""
+        check_is_fitted(self)
+        checked_X, labels = validate_data(self, X, y, reset=False, **DATA)
+        data = TrainingSet.from_arrays(checked_X, labels, C=1.0, sample_weight=sample_weight)
+        if not np.array_equal(data.classes, self.classes_):
+            raise ValueError(
+                f"y has the classes {data.classes.tolist()}, the model was trained on {self.classes_.tolist()}; give "
+                "the training data."
+            )
+        for machine, chosen in zip(self.estimators_, pair_rows(data), strict=True):
+            rows = data.rows[chosen]
+            yield machine, checked_X[rows], labels[rows], data.weight[chosen]
 
     def pair_scores(self, X: ArrayLike) -> FloatArray:
         """Return the scores of all pairs, shape (n_samples, n_pairs); > 0 speaks for the first class of a pair."""
@@ -263,6 +279,11 @@ class PerPairSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             codes = (dag_path if self._scheme == DAG else vote)(D, n_classes)
         predicted: np.ndarray = self.classes_[codes]
         return predicted
+
+
+def pair_rows(data: TrainingSet) -> list[np.ndarray]:
+    """Return which examples are of either class, for each pair of classes."""
+    return [np.flatnonzero((data.y == i) | (data.y == j)) for i, j in pair_list(data.n_classes)]
 
 
 def _worst(certificates: list[Certificate]) -> Certificate:
