@@ -1,5 +1,6 @@
 #include <nanobind/stl/string.h>
 
+#include <new>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,16 @@ namespace multimargin::bindings {
 namespace {
 
 using namespace nb::literals;
+using Turn = OnlineLearner::Turn;
+
+// One look at a learner. Python's lock is given up before the turn is taken, as in all of these functions: whoever has
+// the turn may be waiting for that lock.
+template <class Look>
+auto in_turn(const OnlineLearner& learner, const Look& look, Turn::Purpose purpose = Turn::look) {
+    const nb::gil_scoped_release released;
+    const Turn turn(learner, purpose);
+    return look();
+}
 
 // Rows for which it is worth beginning a thread.
 constexpr std::size_t rows_worth_threads = 16;
@@ -45,6 +56,7 @@ nb::object add_block(OnlineLearner& learner, const Matrix<double>& X, const Vect
     PythonWatcher watcher(nb::none(), nullptr);
     {
         const nb::gil_scoped_release released;
+        const Turn turn(learner, Turn::change);
         const Helpers helpers(learner, n >= rows_worth_threads ? n_threads : 1);
         Monitor monitor(&watcher, infinity);
         for (std::size_t i = 0; i < n && !monitor.poll(); ++i) {
@@ -60,6 +72,7 @@ bool improve(OnlineLearner& learner, Index n_rounds, Index n_threads) {
     bool reached = false;
     {
         const nb::gil_scoped_release released;
+        const Turn turn(learner, Turn::change);
         const Helpers helpers(learner, n_threads);
         Monitor monitor(&watcher, infinity);
         for (Index round = 0; round < n_rounds && !reached && !monitor.poll(); ++round) reached = !learner.improve();
@@ -130,7 +143,7 @@ KeptState kept_from(const nb::dict& state) {
 }
 
 nb::dict binaries_state(const OnlineBinaries& learner) {
-    BinariesState state = learner.state();
+    BinariesState state = in_turn(learner, [&] { return learner.state(); }, Turn::salvage);
     nb::dict out;
     put_kept(out, std::move(state.kept));
     out["counts"] = integers(state.counts);
@@ -141,19 +154,19 @@ nb::dict binaries_state(const OnlineBinaries& learner) {
     return out;
 }
 
-OnlineBinaries restore_binaries(const Kernel& kernel, const nb::dict& state, const std::string& scheme, Index n_classes,
-                                const OnlineOptions& options) {
+void restore_binaries(OnlineBinaries* self, const Kernel& kernel, const nb::dict& state, const std::string& scheme,
+                      Index n_classes, const OnlineOptions& options) {
     const BinariesState read{kept_from(state),
                              vector_from<Index>(state, "counts"),
                              vector_from<Index>(state, "slots"),
                              vector_from<double>(state, "beta"),
                              vector_from<double>(state, "errors"),
                              nb::cast<std::uint64_t>(state["random"])};
-    return {kernel, read, scheme_of(scheme), n_classes, options};
+    new (self) OnlineBinaries(kernel, read, scheme_of(scheme), n_classes, options);
 }
 
 nb::dict machine_state(const OnlineMachine& learner) {
-    MachineState state = learner.state();
+    MachineState state = in_turn(learner, [&] { return learner.state(); }, Turn::salvage);
     const std::size_t n = state.kept.labels.size();
     nb::dict out;
     put_kept(out, std::move(state.kept));
@@ -165,8 +178,8 @@ nb::dict machine_state(const OnlineMachine& learner) {
     return out;
 }
 
-OnlineMachine restore_machine(const Kernel& kernel, const nb::dict& state, const Machine& machine,
-                              const OnlineOptions& options) {
+void restore_machine(OnlineMachine* self, const Kernel& kernel, const nb::dict& state, const Machine& machine,
+                     const OnlineOptions& options) {
     const std::vector<double> rates = vector_from<double>(state, "rates");
     if (rates.size() != 3) throw nb::value_error("a state needs three rates");
     const MachineState read{kept_from(state),
@@ -175,23 +188,31 @@ OnlineMachine restore_machine(const Kernel& kernel, const nb::dict& state, const
                             vector_from<double>(state, "scores"),
                             {rates[0], rates[1], rates[2]},
                             nb::cast<std::uint64_t>(state["random"])};
-    return {kernel, read, machine, options};
+    new (self) OnlineMachine(kernel, read, machine, options);
 }
 
 NumpyArray<double> biases(const OnlineBinaries& learner) {
-    std::vector<double> values;
-    for (Index m = 0; m < learner.n_machines(); ++m) values.push_back(learner.bias(m));
-    return numbers(std::move(values));
+    return numbers(in_turn(learner, [&] {
+        std::vector<double> values;
+        for (Index m = 0; m < learner.n_machines(); ++m) values.push_back(learner.bias(m));
+        return values;
+    }));
 }
 
-OnlineBinaries make_binaries(const Kernel& kernel, Index n_features, const std::string& scheme, Index n_classes,
-                             const OnlineOptions& options, std::uint64_t seed) {
-    return {kernel, n_features, scheme_of(scheme), n_classes, options, seed};
+void make_binaries(OnlineBinaries* self, const Kernel& kernel, Index n_features, const std::string& scheme,
+                   Index n_classes, const OnlineOptions& options, std::uint64_t seed) {
+    new (self) OnlineBinaries(kernel, n_features, scheme_of(scheme), n_classes, options, seed);
 }
 
-OnlineMachine make_online_machine(const Kernel& kernel, Index n_features, const Machine& machine,
-                                  const OnlineOptions& options, std::uint64_t seed) {
-    return {kernel, n_features, machine, options, seed};
+bool forget(OnlineLearner& learner, Index number) {
+    return in_turn(learner, [&] { return learner.forget(number); }, Turn::change);
+}
+
+// Of functions that bring scores up to date first.
+auto computed_by(double (OnlineLearner::*function)()) {
+    return [function](OnlineLearner& learner) {
+        return in_turn(learner, [&] { return (learner.*function)(); }, Turn::change);
+    };
 }
 
 }  // namespace
@@ -202,22 +223,29 @@ void bind_online(nb::module_& module) {
              "cache_bytes"_a);
     nb::class_<OnlineLearner>(module, "OnlineLearner")
         .def("add", &add_block, "X"_a, "labels"_a, "caps"_a, "ids"_a, "predicted"_a.noconvert(), "n_threads"_a = 1)
-        .def("forget", &OnlineLearner::forget, "number"_a)
+        .def("forget", &forget, "number"_a)
         .def("improve", &improve, "n_rounds"_a, "n_threads"_a = 1)
-        .def("dual", &OnlineLearner::dual)
-        .def("violation", &OnlineLearner::violation)
-        .def_prop_ro("n_kept", [](const OnlineLearner& self) { return self.kept().size(); })
-        .def_prop_ro("n_slots", [](const OnlineLearner& self) { return self.kept().n_slots(); })
-        .def_prop_ro("n_steps", &OnlineLearner::n_steps)
-        .def_prop_ro("n_support", &OnlineLearner::n_support);
+        .def("dual", computed_by(&OnlineLearner::dual))
+        .def("violation", computed_by(&OnlineLearner::violation))
+        .def_prop_ro("is_broken", &OnlineLearner::is_broken)
+        .def_prop_ro("n_kept",
+                     [](const OnlineLearner& self) { return in_turn(self, [&] { return self.kept().size(); }); })
+        .def_prop_ro("n_slots",
+                     [](const OnlineLearner& self) { return in_turn(self, [&] { return self.kept().n_slots(); }); })
+        .def_prop_ro(
+            "n_steps",
+            [](const OnlineLearner& self) { return in_turn(self, [&] { return self.n_steps(); }, Turn::salvage); })
+        .def_prop_ro("n_support",
+                     [](const OnlineLearner& self) { return in_turn(self, [&] { return self.n_support(); }); });
     nb::class_<OnlineBinaries, OnlineLearner>(module, "OnlineBinaries")
-        .def(nb::new_(&make_binaries), "kernel"_a, "n_features"_a, "scheme"_a, "n_classes"_a, "options"_a, "seed"_a)
-        .def(nb::new_(&restore_binaries), "kernel"_a, "state"_a, "scheme"_a, "n_classes"_a, "options"_a)
+        .def("__init__", &make_binaries, "kernel"_a, "n_features"_a, "scheme"_a, "n_classes"_a, "options"_a, "seed"_a)
+        .def("__init__", &restore_binaries, "kernel"_a, "state"_a, "scheme"_a, "n_classes"_a, "options"_a)
         .def("state", &binaries_state)
         .def("biases", &biases);
     nb::class_<OnlineMachine, OnlineLearner>(module, "OnlineMachine")
-        .def(nb::new_(&make_online_machine), "kernel"_a, "n_features"_a, "machine"_a, "options"_a, "seed"_a)
-        .def(nb::new_(&restore_machine), "kernel"_a, "state"_a, "machine"_a, "options"_a)
+        .def(nb::init<const Kernel&, Index, const Machine&, const OnlineOptions&, std::uint64_t>(), "kernel"_a,
+             "n_features"_a, "machine"_a, "options"_a, "seed"_a)
+        .def("__init__", &restore_machine, "kernel"_a, "state"_a, "machine"_a, "options"_a)
         .def("state", &machine_state);
 }
 

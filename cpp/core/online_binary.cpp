@@ -36,14 +36,18 @@ std::vector<OnlineBinary::Member> OnlineBinary::members() const {
     return found;
 }
 
-// Its arrays get the places that its kernel rows have.
+// Its arrays get the places that its kernel rows have. All memory first, also for the lists of members, so that steps
+// are made whole or not at all.
 void OnlineBinary::cover(const KeptExamples& kept) {
     rows_->make_ready(kept);
+    const std::size_t n = unsigned_index(rows_->n_places());
+    reserve_ahead(signs_, unsigned_index(rows_->n_panels()));
+    for (AlignedVector<double>* values : {&errors_, &up_, &down_, &beta_, &diagonals_}) reserve_ahead(*values, n);
+    for (std::vector<Index>* places : {&idle_, &left_}) reserve_ahead(*places, n);
     for (Index panel = static_cast<Index>(signs_.size()); panel < rows_->n_panels(); ++panel) {
         const Index label = kept.panel_label(slot(panel * simd::panel_width));
         signs_.push_back(label == part_.positive_label ? 1.0 : -1.0);
     }
-    const std::size_t n = unsigned_index(rows_->n_places());
     if (n == errors_.size()) return;
     for (AlignedVector<double>* values : {&errors_, &up_, &down_, &beta_, &diagonals_}) values->resize(n, 0.0);
 }

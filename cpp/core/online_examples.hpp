@@ -1,7 +1,6 @@
 // The examples that an online machine keeps, and the kernel values among them.
 #pragma once
 
-#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -33,8 +32,10 @@ class Arrivals {
         return panels_[unsigned_index((arrival - first_) / simd::panel_width)].data();
     }
     Index slot(Index arrival) const { return slots_[unsigned_index(arrival - first_)]; }
-    // Keeps no more than so many panels.
-    void add(Index slot, const double* x, Index n_features, Index most_panels);
+    // Room for one more, in no more than so many panels.
+    void make_room(Index n_features, Index most_panels);
+    // Where room was made.
+    void add(Index slot, const double* x, Index n_features);
 
   private:
     Index first_ = 0;  // a multiple of 64
@@ -69,7 +70,7 @@ class KeptExamples {
     // The same for some panels only: several threads may share a point among them.
     void evaluate_point(const double* x, Index first_panel, Index last_panel);
     std::span<const double> point() const { return {point_.data(), unsigned_index(n_slots())}; }
-    // Takes in the point of the last call of point_row.
+    // Takes in the point of the last call of point_row. Without memory for it nothing changes.
     Index insert(const double* x, Index label, double cap, Index id);
     void release(Index slot);
 
@@ -100,7 +101,7 @@ class KeptExamples {
     std::vector<Arrivals> arrivals_;             // by class
     std::vector<Index> labels_, ids_;
     std::vector<double> caps_, diagonals_;
-    std::vector<std::set<Index>> free_;  // by class
+    std::vector<std::vector<Index>> free_;  // by class, the lowest on top of the heap
     std::unordered_map<Index, Index> slot_of_;
     AlignedVector<double> point_;   // the row of the last point
     std::vector<double> examples_;  // by slot, once more, so that a row's own features lie together
@@ -113,6 +114,7 @@ class SlotTable {
     Index width() const { return width_; }
     Index ld() const { return ld_; }
     void resize(Index n_slots) { values_.resize(checked_product(n_slots, ld_), 0.0); }
+    Index n_slots() const { return ld_ == 0 ? 0 : static_cast<Index>(values_.size()) / ld_; }
     double* line(Index slot) { return values_.data() + slot * ld_; }
     const double* line(Index slot) const { return values_.data() + slot * ld_; }
     double& at(Index slot, Index column) { return values_[unsigned_index(slot * ld_ + column)]; }

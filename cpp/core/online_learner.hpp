@@ -1,6 +1,10 @@
 // What all online machines have in common.
 #pragma once
 
+#include <atomic>
+#include <exception>
+#include <stdexcept>
+
 #include "online_examples.hpp"
 #include "quick_team.hpp"
 #include "types.hpp"
@@ -22,6 +26,36 @@ struct OnlineOptions {
 class OnlineLearner {
   public:
     virtual ~OnlineLearner() = default;
+
+    // One use of a learner from outside. A second one at the same time, from another thread or from what this one
+    // calls, would find changes half made and is refused. So is one after an exception came out of a change, except
+    // for what salvages: the state, with examples and dual variables that are whole and scores that may not be.
+    class Turn {
+      public:
+        enum Purpose { change, look, salvage };
+        explicit Turn(const OnlineLearner& learner, Purpose purpose = look) : learner_(learner), purpose_(purpose) {
+            if (learner_.in_use_.exchange(true)) {
+                throw std::runtime_error("the online machine is in use already, by another thread or further up");
+            }
+            if (learner_.broken_ && purpose != salvage) {
+                learner_.in_use_ = false;
+                throw std::runtime_error("the online machine was left unfinished by an error");
+            }
+        }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+        ~Turn() {
+            if (purpose_ == change && std::uncaught_exceptions() > n_exceptions_) learner_.broken_ = true;
+            learner_.in_use_ = false;
+        }
+
+      private:
+        const OnlineLearner& learner_;
+        Purpose purpose_;
+        int n_exceptions_ = std::uncaught_exceptions();
+    };
+    bool is_broken() const { return broken_; }
+
     // Threads that may help, until null is given; what is learnt does not depend on them.
     virtual void work_with(QuickTeam* team) = 0;
     // Returns the example's class by what was learnt before it, then learns from it.
@@ -36,6 +70,9 @@ class OnlineLearner {
     virtual double dual() = 0;
     // Of the kept examples.
     virtual double violation() = 0;
+
+  private:
+    mutable std::atomic<bool> in_use_{false}, broken_{false};
 };
 
 }  // namespace multimargin

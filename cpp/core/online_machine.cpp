@@ -234,6 +234,18 @@ Index OnlineMachine::n_support() const {
 MachineState OnlineMachine::state() const {
     MachineState state;
     state.kept = kept_.state();
+    state.rates = rates_;
+    state.random = rng_.state();
+    if (is_broken()) {  // an example that just came may lack its variables
+        const Index n_known = std::min(amounts_.n_slots(), kept_.n_slots());
+        state.amounts.resize(checked_product(kept_.n_slots(), amounts_.width()), 0.0);
+        state.coefficients.resize(checked_product(kept_.n_slots(), coefficients_.width()), 0.0);
+        state.scores.resize(state.coefficients.size(), 0.0);
+        for (Index slot = 0; slot < n_known; ++slot) {
+            std::copy_n(amounts_.line(slot), amounts_.width(), state.amounts.begin() + slot * amounts_.width());
+        }
+        return state;
+    }
     for (Index slot = 0; slot < kept_.n_slots(); ++slot) {
         const double* a = amounts_.line(slot);
         const double* b = coefficients_.line(slot);
@@ -247,8 +259,6 @@ MachineState OnlineMachine::state() const {
         scores_.read(slot, kept_.example(slot), columns);
         std::copy_n(columns.begin(), coefficients_.width(), state.scores.begin() + slot * coefficients_.width());
     }
-    state.rates = rates_;
-    state.random = rng_.state();
     return state;
 }
 

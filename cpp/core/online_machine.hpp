@@ -48,6 +48,7 @@ class OnlineMachine final : public OnlineLearner {
     double amount(Index slot, Index p) const { return amounts_.at(slot, p); }
     double dual() override;
     double violation() override;
+    // With zeros for coefficients and scores where these are not whole.
     MachineState state() const;
     void work_with(QuickTeam* team) override { team_ = team; }
 

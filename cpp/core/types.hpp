@@ -108,6 +108,12 @@ inline std::size_t checked_product(Index a, Index b) {
     return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
 }
 
+// Room for n values, so that growing up to there cannot fail; twofold at least, as vectors grow by themselves.
+template <class Values>
+void reserve_ahead(Values& values, std::size_t n) {
+    if (n > values.capacity()) values.reserve(n > 2 * values.capacity() ? n : 2 * values.capacity());
+}
+
 inline std::size_t unsigned_index(Index i) { return static_cast<std::size_t>(i); }
 
 // 0, 1, ..., n - 1.

@@ -334,6 +334,7 @@ class OnlineOptions:
     ) -> None: ...
 
 class OnlineLearner:
+    is_broken: bool
     n_kept: int
     n_slots: int
     n_steps: int

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from multimargin.model import KernelModel
 from multimargin.online.monitoring import StreamHistory
 from multimargin.online.stream import Stream
+from multimargin.online.turns import turn_of
 from multimargin.pair_model import PairModel
 
 
@@ -22,13 +23,18 @@ class StreamAttributes:
 
     @property
     def n_seen_(self) -> int:
-        check_is_fitted(self)
-        return self._stream.n_seen
+        return self._settled().n_seen
 
     @property
     def history_(self) -> StreamHistory:
+        return self._settled().history
+
+    def _settled(self) -> Stream:
+        """The stream with all that was learnt counted, also if memory ran out before that could be done."""
         check_is_fitted(self)
-        return self._stream.history
+        with turn_of(self):
+            self._stream.settle()
+            return self._stream
 
     @property
     def _model(self) -> KernelModel | PairModel:
@@ -37,9 +43,21 @@ class StreamAttributes:
 
     @property
     def _attributes(self) -> dict[str, Any]:
+        with turn_of(self):
+            return self._shown()
+
+    def _shown(self) -> dict[str, Any]:
+        """The attributes, for whoever has the turn."""
         check_is_fitted(self)
         finished: dict[str, Any] | None = self.__dict__.get("_finished")
         return self._stream.attributes() if finished is None else finished
+
+    def _predictor(self) -> tuple[np.ndarray, KernelModel | PairModel | None]:
+        """Classes and the model that belongs to them; None while there is one class only."""
+        check_is_fitted(self)
+        with turn_of(self):
+            alone = self._stream.learner is None
+            return self.classes_, None if alone else self._shown()["_model"]
 
     @property
     def support_(self) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -30,6 +32,7 @@ from multimargin.online.settings import (
     parameters_of,
 )
 from multimargin.online.stream import Stream
+from multimargin.online.turns import in_turn, turn_of
 
 # Rows that are learnt between two points of the history.
 BLOCK = 256
@@ -149,6 +152,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
         self.break_ties = break_ties
         self.random_state = random_state
 
+    @in_turn
     @deferred()
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget everything, then learn from the rows in random order, ``passes`` times.
@@ -185,6 +189,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
             self._learn(rows, labels, caps, np.asarray(random.permutation(len(labels))), known=turn > 0)
         return self
 
+    @in_turn
     @deferred()
     def partial_fit(
         self,
@@ -219,6 +224,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
             else:
                 check_unchanged(params, stream.params)
                 check_range(rows, stream.recipe.kernel)
+                stream.settle()
             known = stream.classes if len(stream.classes) else None
             fixed = stream.fixed or classes is not None
             merged = merge_classes(known, labels, classes, fixed=stream.fixed)
@@ -254,6 +260,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
         finally:
             self._replace(stream)
 
+    @in_turn
     @deferred()
     def forget(self, which: ArrayLike) -> Self:
         """Take examples out of the state, as if their dual variables had always been 0.
@@ -271,23 +278,24 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
         self : OnlineSVC
         """
         check_is_fitted(self)
-        chosen = np.asarray(which)
+        chosen, n_seen = np.asarray(which), self._stream.n_seen
         if chosen.dtype == bool:
-            if chosen.shape != (self.n_seen_,):
+            if chosen.shape != (n_seen,):
                 raise ValueError(
-                    f"The mask has shape {chosen.shape}; it must have one entry per example seen, ({self.n_seen_},)."
+                    f"The mask has shape {chosen.shape}; it must have one entry per example seen, ({n_seen},)."
                 )
             chosen = np.flatnonzero(chosen)
-        if chosen.size and (chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= self.n_seen_):
+        if chosen.size and (chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= n_seen):
             raise ValueError(
                 f"which={chosen.tolist()[:3]}... names examples that were not seen; give whole numbers from 0 to "
-                f"{self.n_seen_ - 1}, or a mask."
+                f"{n_seen - 1}, or a mask."
             )
         for number in np.unique(chosen):
             self._stream.forget(int(number))
         self._replace(self._stream)
         return self
 
+    @in_turn
     @deferred()
     def finalize(
         self, X: ArrayLike | None = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -311,6 +319,7 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
         """
         check_is_fitted(self)
         stream = self._stream
+        stream.settle()
         if stream.learner is None:
             raise ValueError("The stream has shown one class only; finalize needs two, so learn from more rows first.")
         if (X is None) != (y is None):
@@ -348,28 +357,35 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
             recipe = make_recipe(self.get_params(deep=False), points, np.ones(points.shape[0]))
             return choose_rows(None, points, (n, strategy), recipe.kernel, self.random_state)
         points = validate_data(self, X_pool, reset=False, **DATA)
-        model = None if stream.learner is None else self._model
-        return choose_rows(model, points, (n, strategy), stream.recipe.kernel, self.random_state)
+        return choose_rows(self._predictor()[1], points, (n, strategy), stream.recipe.kernel, self.random_state)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the scores that decide, as SVC does; zeros while there is one class only."""
         check_is_fitted(self)
         points = validate_data(self, X, reset=False, **DATA)
-        if self._stream.learner is None:
+        _, model = self._predictor()
+        if model is None:
             return np.zeros(points.shape[0])
-        return self._model.decision(points, pairwise=self.decision_function_shape == "ovo")
+        return model.decision(points, pairwise=self.decision_function_shape == "ovo")
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the class of each row of X, shape (n_samples,), as SVC does."""
         check_is_fitted(self)
         points = validate_data(self, X, reset=False, **DATA)
-        if self._stream.learner is None:
-            return np.full(points.shape[0], self.classes_[0])
-        tied = self.break_ties and self.decision_function_shape == "ovr" and len(self.classes_) > 2
-        model = self._model
+        classes, model = self._predictor()
+        if model is None:
+            return np.full(points.shape[0], classes[0])
+        tied = self.break_ties and self.decision_function_shape == "ovr" and len(classes) > 2
         codes = np.argmax(model.scores(points), axis=1) if tied else model.codes(points)
-        predicted: np.ndarray = self.classes_[codes]
+        predicted: np.ndarray = classes[codes]
         return predicted
+
+    def __getstate__(self) -> dict[str, Any]:
+        with turn_of(self):
+            state = dict(super().__getstate__())  # scikit-learn hands out the attributes themselves
+            if "_stream" in state and threading.active_count() > 1:  # which might learn while it is being written
+                state["_stream"] = deepcopy(state["_stream"])
+        return state
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_stream" in self.__dict__

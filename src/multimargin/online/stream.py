@@ -40,6 +40,11 @@ class _Block:
         correct = None if self.known else np.asarray(self.predicted[: len(done)] == codes)
         return len(ids), int(ids.max(initial=-1)), correct
 
+    def unfinished(self) -> int | None:
+        """Return the number of the new row that an error came in the middle of."""
+        n_done = np.count_nonzero(self.predicted >= 0)
+        return None if self.known or n_done == len(self.chosen) else int(self.ids[self.chosen[n_done]])
+
 
 @dataclass(eq=False)
 class Stream:
@@ -116,8 +121,19 @@ class Stream:
         if error is not None:
             raise error
 
+    def _mend(self) -> None:
+        """Go on from the dual variables if memory ran out in the middle of a step, as if its row had not come."""
+        if self.learner is None or not self.learner.core.is_broken:
+            return
+        learner = self.learner.restarted(self.learner.kept())
+        number = None if self._open is None else self._open.unfinished()
+        if number is not None:
+            learner.core.forget(number)
+        self.learner = learner
+
     def settle(self) -> None:
         """Count what was learnt, all at once or not at all: Ctrl-C may come in here, then the next call does it."""
+        self._mend()
         block, learner = self._open, self.learner
         if block is None or learner is None:
             return
@@ -128,6 +144,7 @@ class Stream:
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes that follow from the model, laid out as SVC's."""
         if self.shown is None:
+            self.settle()
             self.shown = self._make_attributes()
         return self.shown
 
@@ -158,6 +175,7 @@ class Stream:
 
     def forget(self, number: int) -> None:
         """Take one example out."""
+        self.settle()
         self._waiting = [each for each in self._waiting if each[2] != number]
         if self.learner is not None:
             self.learner.core.forget(number)

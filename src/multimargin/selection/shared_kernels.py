@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -131,8 +131,29 @@ def _doublings(before: float, gamma: float) -> int:
 
 def _by_blocks(work: Callable[[FloatArray, FloatArray], None], source: FloatArray, out: FloatArray) -> None:
     blocks = [slice(first, first + BLOCK_ROWS) for first in range(0, len(source), BLOCK_ROWS)]
-    with ThreadPoolExecutor(n_threads()) as pool:  # NumPy's functions let other threads run
-        list(pool.map(lambda block: work(source[block], out[block]), blocks))
+    waiting = iter(blocks)
+    errors: list[BaseException] = []
+
+    def take_blocks() -> None:
+        try:
+            while not errors and (block := next(waiting, None)) is not None:
+                work(source[block], out[block])
+        except BaseException as error:
+            errors.append(error)
+
+    helpers = []  # NumPy's functions let other threads run
+    for _ in range(min(n_threads(), len(blocks)) - 1):
+        helper = Thread(target=take_blocks)
+        try:
+            helper.start()
+        except RuntimeError:  # the system allows no more threads
+            break
+        helpers.append(helper)
+    take_blocks()
+    for helper in helpers:
+        helper.join()
+    if errors:
+        raise errors[0]
 
 
 def _square(source: FloatArray, out: FloatArray) -> None:
