@@ -28,8 +28,14 @@ def steep_data(n: int, n_classes: int, n_features: int) -> tuple[FloatArray, Int
 
 
 CASES: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {
-    "ats, indefinite": ((13, 10, 3), {"multi_class": "ats", "bias": "exact", "kernel": "sigmoid", "C": 1e8, "gamma": 1e-4}),
-    "ats, squared": ((244, 5, 3), {"multi_class": "ats", "bias": "exact", "C": 1e8, "tol": 1e-6, "loss": "squared_hinge"}),
+    "ats, indefinite": (
+        (13, 10, 3),
+        {"multi_class": "ats", "bias": "exact", "kernel": "sigmoid", "C": 1e8, "gamma": 1e-4},
+    ),
+    "ats, squared": (
+        (244, 5, 3),
+        {"multi_class": "ats", "bias": "exact", "C": 1e8, "tol": 1e-6, "loss": "squared_hinge"},
+    ),
     "atm": ((114, 6, 3), {"multi_class": "atm", "bias": "exact", "kernel": "poly", "gamma": 1.0, "C": 1.0}),
     "ats, few features": (
         (231, 6, 3),
@@ -40,7 +46,10 @@ CASES: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {
         {"multi_class": OWN["cost"], "bias": "regularized", "kernel": "linear", "C": 1e5, "tol": 2e-6},
     ),
     "ring": ((88, 3, 3), {"multi_class": OWN["ring"], "bias": "none", "C": 1e5, "loss": "squared_hinge"}),
-    "below rounding": ((120, 4, 3), {"multi_class": "ww", "bias": "none", "kernel": "poly", "gamma": 1.0, "C": 10.0, "tol": 1e-9}),
+    "below rounding": (
+        (120, 4, 3),
+        {"multi_class": "ww", "bias": "none", "kernel": "poly", "gamma": 1.0, "C": 10.0, "tol": 1e-9},
+    ),
 }
 
 
