@@ -81,12 +81,12 @@ def test_budget_is_counted_and_ends_a_solve_as_stalled() -> None:
 
 def test_stalled_fit_goes_on_by_a_warm_start(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = draw_data(1, 120, 4, 3)
-    monkeypatch.setattr(fitting, "WORK_ON_FEW_ROWS", 1e5)
+    monkeypatch.setattr(fitting, "WORK_ON_300_ROWS", 1e5)
     clf = SVC(multi_class="ww", C=100.0, warm_start=True)
     with pytest.warns(ConvergenceWarning, match="stalled"):
         clf.fit(X, y)
     dual = clf.certificate_.dual
-    monkeypatch.setattr(fitting, "WORK_ON_FEW_ROWS", float("inf"))
+    monkeypatch.setattr(fitting, "WORK_ON_300_ROWS", float("inf"))
     clf.fit(X, y)
     assert clf.certificate_.stop_reason == "converged"
     assert clf.certificate_.dual > dual
@@ -94,6 +94,6 @@ def test_stalled_fit_goes_on_by_a_warm_start(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_named_solver_has_no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = draw_data(1, 120, 4, 3)
-    monkeypatch.setattr(fitting, "WORK_ON_FEW_ROWS", 1e3)
+    monkeypatch.setattr(fitting, "WORK_ON_300_ROWS", 1e3)
     clf = SVC(multi_class="ww", C=100.0, solver="two-level").fit(X, y)
     assert clf.certificate_.stop_reason == "converged"

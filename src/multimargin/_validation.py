@@ -115,26 +115,28 @@ def resolve_kernel(params: dict[str, Any], data: TrainingSet) -> KernelSpec:
     check_choice("kernel", name, (*KERNELS, "precomputed"), ", or give a function of two sets of rows")
     if name == "precomputed":
         return KernelSpec(name)
-    return KernelSpec(name, gamma=_resolve_gamma(params["gamma"], data), degree=degree, coef0=coef0)
+    gamma = _resolve_gamma(params["gamma"], data, used=name != "linear")
+    return KernelSpec(name, gamma=gamma, degree=degree, coef0=coef0)
 
 
-def _resolve_gamma(gamma: Any, data: TrainingSet) -> float:
+def _resolve_gamma(gamma: Any, data: TrainingSet, *, used: bool = True) -> float:
     if isinstance(gamma, str):
         check_choice("gamma", gamma, ("scale", "auto"), ", or give a number >= 0")
         if gamma == "auto":
             return 1.0 / float(data.X.shape[1])
-        return _scaled_gamma(data)
+        return _scaled_gamma(data, used=used)
     return check_number("gamma", gamma, low=0.0)
 
 
-def _scaled_gamma(data: TrainingSet) -> float:
-    """Return 1 / (n_features * X.var()), 1 for constant data; refuse X whose variance float64 does not hold."""
+def _scaled_gamma(data: TrainingSet, *, used: bool) -> float:
+    """Return 1 / (n_features * X.var()), 1 for constant data; refuse X whose variance float64 does not hold.
+
+    Where the kernel does not use it, 1 instead of a refusal.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         variance = data.variance()
         single = np.finfo(np.float32)
-        if (
-            data.X.dtype == np.float32 and not float(single.tiny) <= variance < np.inf
-        ):  # scikit-learn's formula needs more
+        if data.X.dtype == np.float32 and not float(single.tiny) <= variance < np.inf:  # sums need a wider range
             variance = replace(data, X=data.X.astype(np.float64)).variance()
     if variance == 0:
         lowest, highest = data.X[data.rows].min(), data.X[data.rows].max()
@@ -142,10 +144,12 @@ def _scaled_gamma(data: TrainingSet) -> float:
             return 1.0
     # A variance below the smallest normal number has lost digits, and its inverse may be infinite.
     if not np.finfo(np.float64).tiny <= variance < np.inf:
+        if not used:
+            return 1.0
         largest = max(abs(float(data.X[data.rows].min())), abs(float(data.X[data.rows].max())))
         raise ValueError(
             f"gamma='scale' cannot be computed: the variance of X is {variance:.2g} in float64, because the largest "
-            f"value of X is {largest:.2g}; scale X, for example with sklearn.preprocessing.StandardScaler."
+            f"value of X is {largest:.2g}; scale the columns of X (for example with StandardScaler)."
         )
     return 1.0 / (float(data.X.shape[1]) * variance)
 

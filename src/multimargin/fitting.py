@@ -44,9 +44,10 @@ from multimargin.training_set import TrainingSet
 SMALL_PROBLEM = 3_000
 SMALL_PROBLEM_TOL = 1e-10
 # With solver="auto" a problem of at most so many rows, which is one block, ends as stalled after so many multiply-adds,
-# about a second: what needs more is ruled by rounding, or by a C and a kernel of which no descent finds the end.
+# about a second for 300 rows and, as the factors of exact blocks do, growing by the cube: what needs more is ruled by
+# rounding, or by a C and a kernel of which no descent finds the end.
 FEW_ROWS = 512
-WORK_ON_FEW_ROWS = 2e9
+WORK_ON_300_ROWS = 2e9
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,11 @@ def binary_solver_name(choice: str) -> str:
     return SolverChoice.SMO.value if choice == "auto" else choice
 
 
+def _work_limit(n_examples: int) -> float:
+    """Return the multiply-adds after which a fit ends as stalled."""
+    return WORK_ON_300_ROWS * max(1.0, (n_examples / 300) ** 3) if n_examples <= FEW_ROWS else float("inf")
+
+
 def make_options(
     params: dict[str, Any], recipe: Recipe, n_examples: int, solver: SolverChoice, *, small: bool
 ) -> SolverOptions:
@@ -175,7 +181,7 @@ def make_options(
         tol=recipe.tol,
         max_iter=int(params["max_iter"]),
         max_time=float("inf") if params["max_time"] is None else float(params["max_time"]),
-        max_work=WORK_ON_FEW_ROWS if params["solver"] == "auto" and n_examples <= FEW_ROWS else float("inf"),
+        max_work=_work_limit(n_examples) if params["solver"] == "auto" else float("inf"),
         shrink_variables=variables and not small,
         shrink_examples=examples and not small,
         cache_bytes=float(cache_bytes(params["cache_size"], needed=8.0 * n_examples**2)),

@@ -304,7 +304,7 @@ class _Walk:
             self.coefs.append(attributes["coef_"])
         elif self.params["kernel"] == "linear":
             model = _with_params(self.estimator, 1.0)
-            model.__dict__.update(attributes)
+            model.__dict__.update(attributes, n_features_in_=self.data.X.shape[1])
             self.coefs.append(np.asarray(_dense(model.coef_)))
 
     def path(self) -> SVMPath:
