@@ -59,6 +59,7 @@ LAYERS = (
     "solver",
     "recovery",
     "certificate",
+    "effort",
     "causes",
     "squared_hinge",
     "asvm",

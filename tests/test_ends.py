@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from multimargin import SVC, fitting
+from helpers import draw_data, make_problem, own_machines
+from multimargin import SVC, effort
 from multimargin.machines import FloatArray, IntArray
 from multimargin.problem import Bias, Loss
 from multimargin.solver import SolverOptions, StopReason, solve
-from tests.helpers import draw_data, make_problem, own_machines
 
 # A guard against fits that never end; each takes about a second.
 pytestmark = [pytest.mark.timeout(60), pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
@@ -81,12 +82,12 @@ def test_budget_is_counted_and_ends_a_solve_as_stalled() -> None:
 
 def test_stalled_fit_goes_on_by_a_warm_start(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = draw_data(1, 120, 4, 3)
-    monkeypatch.setattr(fitting, "WORK_ON_300_ROWS", 1e5)
+    monkeypatch.setattr(effort, "WORK_ON_300_ROWS", 1e5)
     clf = SVC(multi_class="ww", C=100.0, warm_start=True)
     with pytest.warns(ConvergenceWarning, match="stalled"):
         clf.fit(X, y)
     dual = clf.certificate_.dual
-    monkeypatch.setattr(fitting, "WORK_ON_300_ROWS", float("inf"))
+    monkeypatch.setattr(effort, "WORK_ON_300_ROWS", float("inf"))
     clf.fit(X, y)
     assert clf.certificate_.stop_reason == "converged"
     assert clf.certificate_.dual > dual
@@ -94,6 +95,25 @@ def test_stalled_fit_goes_on_by_a_warm_start(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_named_solver_has_no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = draw_data(1, 120, 4, 3)
-    monkeypatch.setattr(fitting, "WORK_ON_300_ROWS", 1e3)
+    monkeypatch.setattr(effort, "WORK_ON_300_ROWS", 1e3)
     clf = SVC(multi_class="ww", C=100.0, solver="two-level").fit(X, y)
     assert clf.certificate_.stop_reason == "converged"
+
+
+def test_ridges_beyond_a_factor_do_not_loop() -> None:
+    """Squared losses add 1 / (2 C_i) to the diagonal: over 24 orders of C_i a factor overflows."""
+    X, y = draw_data(120, 4, 3)
+    weights = 10.0 ** np.linspace(-12, 12, len(y))
+    clf = SVC(multi_class="cs", loss="squared_hinge", C=1e-8, gamma=0.4).fit(X, y, sample_weight=weights)
+    assert np.isfinite(clf.dual_coef_).all()
+    assert clf.certificate_.stop_reason in ("converged", "stalled")
+
+
+def test_a_tolerance_that_proves_little_is_made_smaller() -> None:
+    """A violation within tol bounds the gap by tol sum C: with C=1e4 the dual may be next to nothing."""
+    X, y = load_digits(return_X_y=True)
+    clf = SVC(multi_class="llw", C=1e4, gamma=0.1).fit(X[:400] / 16, y[:400])
+    assert clf.certificate_.optimal
+    assert clf.certificate_.stop_reason == "converged"
+    assert clf.certificate_.tol == 1e-3
+    assert clf.certificate_.relative_gap <= 0.5

@@ -59,7 +59,8 @@ def test_threads_take_turns_with_a_stream(machine: str) -> None:
 
 @pytest.fixture
 def handler_that_looks() -> Iterator[tuple[OnlineSVC, list[BaseException]]]:
-    clf, errors = OnlineSVC(gamma=0.2), []
+    clf = OnlineSVC(gamma=0.2)
+    errors: list[BaseException] = []
 
     def look(number: int, frame: object) -> None:
         try:

@@ -40,7 +40,7 @@ ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Ind
     while (result_.steps < max_steps && cost < max_cost && !monitor.poll()) {
         if (largest_gradient() > 0.5 * tol) {
             const double before = result_.gain;
-            step();
+            if (!step()) break;
             const double square = static_cast<double>(free_.size()) * static_cast<double>(free_.size());
             cost += 2.0 * square;
             monitor.spend(2.0 * step_overhead + 2.0 * square + 3.0 * static_cast<double>(workspace.size()));
@@ -285,7 +285,8 @@ double ActiveSet::room(Index i, Index p, double direction) {
     return infinity;
 }
 
-void ActiveSet::step() {
+// False when the direction is not finite: ridges of squared losses with tiny C go beyond what a factor can hold.
+bool ActiveSet::step() {
     ++result_.steps;
     direction_ = gradient_;
     factor_.solve(direction_);
@@ -310,9 +311,10 @@ void ActiveSet::step() {
             blocking_example = i;
         }
     }
+    if (!std::isfinite(slope) || !std::isfinite(square)) return false;
     if (!(length > 0.0)) {
         leave_outward();
-        return;
+        return true;
     }
     // (H + ridge) x = g, so that H x = g - ridge x
     const double ridge = relative_ridge * scale_;
@@ -332,6 +334,7 @@ void ActiveSet::step() {
         amount(f.position, f.p) = up ? workspace_->cap()[f.position] : 0.0;
         remove(blocking);
     }
+    return true;
 }
 
 // A step of no length: every variable that stands at a bound and points outward leaves the face at once.

@@ -71,7 +71,7 @@ class ActiveSet {
     // Lets the worst violators at bounds move; what the largest violation was.
     double enter(double tol, Index max_free);
     // One step along the face's Newton direction, up to the first bound.
-    void step();
+    bool step();
     void leave_outward();
     void change_reference(Index i);
     double room(Index i, Index p, double direction);

@@ -11,7 +11,7 @@
 namespace multimargin {
 
 // Multiply-adds that a step of any kind takes beside those that grow with the problem, for budgets of work.
-constexpr double step_overhead = 500.0;
+constexpr double step_overhead = 1200.0;
 
 struct Progress {
     Index iteration = 0;

@@ -14,6 +14,7 @@ from multimargin import _validation as check
 from multimargin import frank_wolfe
 from multimargin.causes import likely_cause
 from multimargin.certificate import Certificate, certify
+from multimargin.effort import joined, with_narrow_gap, work_limit
 from multimargin.exact_bias import solve
 from multimargin.given_kernels import settle
 from multimargin.kernels import KernelSpec, KernelStore
@@ -43,11 +44,6 @@ from multimargin.training_set import TrainingSet
 # equivalent data (a repeated row, a doubled weight) give the same model to many digits.
 SMALL_PROBLEM = 3_000
 SMALL_PROBLEM_TOL = 1e-10
-# With solver="auto" a problem of at most so many rows, which is one block, ends as stalled after so many multiply-adds,
-# about a second for 300 rows and, as the factors of exact blocks do, growing by the cube: what needs more is ruled by
-# rounding, or by a C and a kernel of which no descent finds the end.
-FEW_ROWS = 512
-WORK_ON_300_ROWS = 2e9
 
 
 @dataclass(frozen=True)
@@ -163,11 +159,6 @@ def binary_solver_name(choice: str) -> str:
     return SolverChoice.SMO.value if choice == "auto" else choice
 
 
-def _work_limit(n_examples: int) -> float:
-    """Return the multiply-adds after which a fit ends as stalled."""
-    return WORK_ON_300_ROWS * max(1.0, (n_examples / 300) ** 3) if n_examples <= FEW_ROWS else float("inf")
-
-
 def make_options(
     params: dict[str, Any], recipe: Recipe, n_examples: int, solver: SolverChoice, *, small: bool
 ) -> SolverOptions:
@@ -181,7 +172,7 @@ def make_options(
         tol=recipe.tol,
         max_iter=int(params["max_iter"]),
         max_time=float("inf") if params["max_time"] is None else float(params["max_time"]),
-        max_work=_work_limit(n_examples) if params["solver"] == "auto" else float("inf"),
+        max_work=work_limit(n_examples) if params["solver"] == "auto" else float("inf"),
         shrink_variables=variables and not small,
         shrink_examples=examples and not small,
         cache_bytes=float(cache_bytes(params["cache_size"], needed=8.0 * n_examples**2)),
@@ -256,7 +247,18 @@ def run_fit(
 def solve_and_certify(
     params: dict[str, Any], problem: DualProblem, recipe: Recipe, start: SolverState | None, watch: Watch | None
 ) -> tuple[Solution, Certificate]:
-    """Choose the solver and its options by the parameters, and run it."""
+    """Choose the solver and its options by the parameters, and run it; once more where the gap is too wide."""
+
+    def go_on(left: dict[str, Any], tol: float, last: Solution) -> tuple[Solution, Certificate]:
+        solution, certificate = _solve_once(left, problem, replace(recipe, tol=tol), last.state, watch)
+        return replace(solution, report=joined(last.report, solution.report)), certificate
+
+    return with_narrow_gap(params, recipe.tol, _solve_once(params, problem, recipe, start, watch), go_on)
+
+
+def _solve_once(
+    params: dict[str, Any], problem: DualProblem, recipe: Recipe, start: SolverState | None, watch: Watch | None
+) -> tuple[Solution, Certificate]:
     if params["solver"] == frank_wolfe.FRANK_WOLFE:  # of the core's options it takes tol, the limits and the threads
         options = make_options(params, recipe, problem.n_examples, SolverChoice.S2DO, small=False)
         solution = frank_wolfe.solve(problem, options, start, watch)

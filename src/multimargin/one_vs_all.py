@@ -42,29 +42,41 @@ def solve_one_vs_all(
     if np.isinf(problem.data.C).any():
         refuse_if_inseparable(problem)
     binaries = class_problems(problem.data)
+    solved = binaries if problem.n_classes > 2 else binaries[:1]  # the second of two is the mirror image of the first
     starts = (
-        None
-        if start is None
-        else [part_of_class(problem, binary, c, start.amounts) for c, binary in enumerate(binaries)]
+        None if start is None else [part_of_class(problem, binary, c, start.amounts) for c, binary in enumerate(solved)]
     )
 
     def watch_parts(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
         def state() -> SolverState:
-            parts = [np.zeros(len(b.rows)) if a is None else a for a, b in zip(snapshot(), binaries, strict=True)]
-            return SolverState(
-                join_classes(problem, binaries, parts), None, problem.n_classes, np.zeros(problem.n_classes)
-            )
+            parts = [np.zeros(len(b.rows)) if a is None else a for a, b in zip(snapshot(), solved, strict=True)]
+            amounts = join_classes(problem, binaries, _with_mirrored(binaries, parts))
+            return SolverState(amounts, None, problem.n_classes, np.zeros(problem.n_classes))
 
         return watch is not None and watch(progress, state)
 
-    batch = solve_batch(problem.store, binaries, problem.loss, options, starts, None if watch is None else watch_parts)
-    amounts = join_classes(problem, binaries, [solution.amounts for solution in batch.solutions])
+    batch = solve_batch(problem.store, solved, problem.loss, options, starts, None if watch is None else watch_parts)
+    parts = _with_mirrored(binaries, [solution.amounts for solution in batch.solutions])
+    amounts = join_classes(problem, binaries, parts)
     bias = np.array([solution.bias for solution in batch.solutions])
-    report = sum_reports([solution.report for solution in batch.solutions])
+    reports = [solution.report for solution in batch.solutions]
+    if len(solved) < len(binaries):  # the same objectives again, for nothing
+        bias = np.array([bias[0], -bias[0]])
+        nothing = dict.fromkeys(reports[0].phases, 0.0)
+        reports.append(replace(reports[0], n_iter=0, seconds=0.0, kernel_rows=0, cache_hits=0, phases=nothing))
+    report = sum_reports(reports)
     state = SolverState(amounts, None, problem.n_classes, bias)
     if np.isinf(problem.data.C).all() and report.verified:  # the hard margin's primal point is made from the scores
         state = replace(state, scores=_scores(problem, amounts))
     return Solution(state, report, batch.error)
+
+
+def _with_mirrored(binaries: list[BinaryProblem], parts: list[FloatArray]) -> list[FloatArray]:
+    """Add the dual variables of the second of two classes to those of the first, which are the same ones."""
+    if len(parts) == len(binaries):
+        return parts
+    n_first = len(binaries[0].positive)
+    return [parts[0], np.concatenate([parts[0][n_first:], parts[0][:n_first]])]
 
 
 def _scores(problem: DualProblem, amounts: FloatArray) -> FloatArray:

@@ -20,6 +20,7 @@ from multimargin.binary import (
     sum_reports,
 )
 from multimargin.certificate import Certificate, Objectives, assemble, worst_of
+from multimargin.effort import joined, with_narrow_gap
 from multimargin.fitting import (
     Fitted,
     ModelWatch,
@@ -165,7 +166,21 @@ def run_pair_fit(
 def solve_and_certify_pairs(
     params: dict[str, Any], fit: PairFit, start: PairState | None, watch: ModelWatch | None
 ) -> tuple[Batch, Certificate]:
-    """Solve all pairs with the options that the parameters ask for."""
+    """Solve all pairs with the options that the parameters ask for; once more where the gap of a pair is too wide."""
+
+    def go_on(left: dict[str, Any], tol: float, last: Batch) -> tuple[Batch, Certificate]:
+        state = PairState(tuple(each.amounts for each in last.solutions))
+        batch, certificate = _solve_once(left, replace(fit, recipe=replace(fit.recipe, tol=tol)), state, watch)
+        both = zip(last.solutions, batch.solutions, strict=True)
+        solutions = tuple(replace(now, report=joined(before.report, now.report)) for before, now in both)
+        return replace(batch, solutions=solutions), certificate
+
+    return with_narrow_gap(params, fit.recipe.tol, _solve_once(params, fit, start, watch), go_on)
+
+
+def _solve_once(
+    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: ModelWatch | None
+) -> tuple[Batch, Certificate]:
     batch, solver, reason = _solve(params, fit, start, watch)
     return batch, certify_pairs(fit, batch.solutions, solver, reason)
 

@@ -190,8 +190,11 @@ def _snap(problem: DualProblem, amounts: FloatArray) -> FloatArray:
     near_zero = np.minimum(rounding, BOUND_TOLERANCE * sums.max(initial=0.0) + 4 * np.finfo(float).eps * sums)
     snapped = np.where(np.abs(amounts) <= near_zero, 0.0, amounts)
     if problem.machine.bound is Bound.BOX:
-        snapped = np.where(np.abs(snapped - cap) <= rounding, cap, snapped)
-    return snapped
+        return np.where(np.abs(snapped - cap) <= rounding, cap, snapped)
+    total = snapped.sum(axis=1, keepdims=True)
+    # Judged before small amounts became 0, which may take more away than rounding would.
+    full = (np.abs(amounts.sum(axis=1, keepdims=True) - cap) <= rounding) & (total > 0.0)
+    return np.where(full, snapped * np.divide(cap, total, out=np.ones_like(total), where=full), snapped)
 
 
 def is_feasible(problem: DualProblem, amounts: FloatArray, beta: FloatArray) -> bool:

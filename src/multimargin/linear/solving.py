@@ -14,6 +14,7 @@ from multimargin._core import LinearData
 from multimargin.balance import balance, movable_support, movable_without_harm
 from multimargin.certificate import Objectives, dual_gradient, evaluate
 from multimargin.coupling import coefficients
+from multimargin.effort import work_limit
 from multimargin.interrupts import poll
 from multimargin.linear.columns import columns_of
 from multimargin.linear.descending import DescentWatch, budget, descend, newton_by_column
@@ -45,6 +46,9 @@ AIM = 0.8
 MAX_ROUNDS = 6
 REPORT_SECONDS = 0.05
 EXTRA_STEPS = 60
+# Newton's steps that a solve on few rows may take whatever they cost, and what each costs beside its arithmetic.
+USUAL_STEPS = 400
+NEWTON_OVERHEAD = 1e6
 # Weights of a column with which the core's own Cholesky factor is as fast as LAPACK's.
 MOST_WEIGHTS_OF_CORE = 800
 # How many times more a descent may cost where there are more weights than that.
@@ -98,6 +102,7 @@ class _Solve:
         self.width = 1.0
         self.error: BaseException | None = None
         self.passes = self.n_newton = 0
+        self.most_work = work_limit(problem.n_examples) if limits.solver == AUTO else float("inf")
 
     def _task(self, column: int) -> LinearTask:
         """The problem, or one of its columns where they are problems of their own."""
@@ -280,6 +285,8 @@ class _Solve:
         def stop(n_newton: int, violation: float) -> StopReason | None:
             self.n_newton = before + n_newton
             self._take(method, own)
+            if self.n_newton > USUAL_STEPS and self._newton_work() > self.most_work:
+                return StopReason.STALLED
             return StopReason.MAX_ITER if self.n_newton > last else self._stop(violation)
 
         ended = None if near is None else approach(method, near, tol, stop)
@@ -288,6 +295,11 @@ class _Solve:
         self._take(method, own)
         self.width = method.relative_width if self.columns is None else self.width
         return reason
+
+    def _newton_work(self) -> float:
+        """Return the multiply-adds of Newton's steps: the matrix, its factor, and the passes in between."""
+        n, size = self.problem.n_examples, self.task.n_weights * self.task.n_columns
+        return self.n_newton * (NEWTON_OVERHEAD + n * size**2 + size**3 / 6)
 
     def _take(self, method: MultiplierMethod, own: slice) -> None:
         if self.columns is None:

@@ -7,11 +7,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class _Turns:
@@ -46,13 +45,11 @@ def turn_of(estimator: Any) -> Iterator[_Turns]:
         yield turns
 
 
-def in_turn(
-    method: Callable[Concatenate[Any, Arguments], Result],
-) -> Callable[Concatenate[Any, Arguments], Result]:
+def in_turn(method: Method) -> Method:
     """Make a method that changes a stream wait for its turn."""
 
     @wraps(method)
-    def waiting(self: Any, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def waiting(self: Any, *args: Any, **kwargs: Any) -> Any:
         with turn_of(self) as turns:
             turns.changing = True
             try:
@@ -60,4 +57,4 @@ def in_turn(
             finally:
                 turns.changing = False
 
-    return waiting
+    return cast(Method, waiting)
