@@ -27,6 +27,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 
+from benchmarks.keeping import keep
 from multimargin import (
     SVC,
     SVCCV,
@@ -302,11 +303,14 @@ def storm(count: int, seed: int = 0) -> tuple[int, list[str]]:
 @click.command()
 @click.option("--count", default=1000, help="Interrupts to send, rounded up to as many for each call.")
 @click.option("--seed", default=0)
-def main(count: int, seed: int) -> None:
+@click.option("--out", default=None, help="Directory that keeps the figures, docs/measured/promises for the page.")
+def main(count: int, seed: int, out: str | None) -> None:
     """Strike every public call at random moments."""
     sent, broken = storm(count, seed)
     print("\n".join(broken))
     print(f"{sent} interrupts, {len(broken)} unusable")
+    command = f"python -m benchmarks.interrupt_storm --count {count}"
+    keep(out, "interrupts", command, {"interrupts": sent, "unusable": len(broken)})
     sys.exit(1 if broken else 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import runpy
 import tomllib
@@ -85,6 +86,13 @@ def test_benchmark_page_is_what_was_measured() -> None:
     measured = {path.stem for path in (DOCS / "measured").glob("*.json")}
     assert measured
     assert measured <= set(made["TABLES"])
+
+
+def test_promises_page_is_what_was_counted() -> None:
+    made = runpy.run_path(str(DOCS / "promises_page.py"), run_name="not_main")
+    assert (DOCS / "promises.md").read_text() == made["make_page"]()
+    for kept in (DOCS / "measured" / "promises").glob("*.json"):
+        assert f"`{json.loads(kept.read_text())['command']}`" in (DOCS / "promises.md").read_text()
 
 
 def anchors(page: Path) -> set[str]:

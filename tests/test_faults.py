@@ -132,6 +132,6 @@ def test_a_failed_request_is_a_memory_error_or_nothing(call: str, kind: str) -> 
     from benchmarks.faults.running import run_loop
 
     for in_row in (1, 10**9):
-        tally = run_loop(call, kind, in_row, 12, 120.0)
+        tally = run_loop(call, kind, in_row, 6, 120.0)
         assert not tally.faults
         assert tally.tried == tally.good + tally.refused

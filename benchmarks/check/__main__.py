@@ -16,6 +16,7 @@ import sys
 import click
 
 from benchmarks.check.running import Result, check_case, run_all
+from benchmarks.keeping import keep
 
 
 @click.command()
@@ -24,7 +25,8 @@ from benchmarks.check.running import Result, check_case, run_all
 @click.option("--extremes", default=0.2, show_default=True, help="Share of problems with extreme numbers.")
 @click.option("--jobs", default=2, show_default=True, help="Processes; each fits with one thread.")
 @click.option("--one", default=None, type=int, help="Only this problem, in this process.")
-def main(count: int, seed: int, extremes: float, jobs: int, one: int | None) -> None:
+@click.option("--out", default=None, help="Directory that keeps the figures, docs/measured/promises for the page.")
+def main(count: int, seed: int, extremes: float, jobs: int, one: int | None, out: str | None) -> None:
     """Fit, check, and count."""
     if one is not None:
         result = check_case(seed, one, extremes)
@@ -42,6 +44,8 @@ def main(count: int, seed: int, extremes: float, jobs: int, one: int | None) -> 
     print(", ".join(f"{number:,} {outcome}" for outcome, number in outcomes.most_common()))
     print(f"slowest fit {slowest.seconds:.2f} s of processor time ({slowest.case})")
     print(f"{count:,} problems, {n_wrong} wrong")
+    figures = {"problems": count, "wrong": n_wrong, "outcomes": dict(outcomes), "slowest_seconds": slowest.seconds}
+    keep(out, "check", f"python -m benchmarks.check --count {count} --seed {seed} --extremes {extremes}", figures)
     sys.exit(1 if n_wrong else 0)
 
 

@@ -114,7 +114,8 @@ def _numbers(part: Part, K: Array, error: Array, constant: int, case: Case) -> N
         * EPSILON
         * (np.sum(np.abs(beta) * size) + np.sum(np.abs(dual.table.targets * best)) + np.sum(C * charge_size))
     )
-    total = np.abs(beta).sum(axis=0)
+    # Of the largest column: what balances one moves the others of the same examples.
+    total = np.abs(beta).sum(axis=0).max(initial=0)
     sums = np.abs(beta.sum(axis=0)) / np.maximum(total, np.finfo(Extended).tiny)
     again = np.abs(dual.table.coefficients(best) - beta).max(axis=1, initial=0)
     inconsistent = np.max(again / np.maximum(np.abs(beta).sum(axis=1), np.finfo(Extended).tiny), initial=0)

@@ -16,6 +16,7 @@ import click
 
 from benchmarks.faults.calls import public_calls
 from benchmarks.faults.running import Tally, run_limits, run_loop
+from benchmarks.keeping import keep
 
 # What fails, and how many requests in a row.
 LOOPS = (("memory", "once", 1), ("memory", "for good", 10**9), ("threads", "once", 1), ("threads", "for good", 10**9))
@@ -33,21 +34,27 @@ def _show(name: str, what: str, tally: Tally) -> None:
 @click.option("--count", default=100, help="Failures tried of each call and kind, at most.")
 @click.option("--limits", default=0, help="Limits of the address space to try.")
 @click.option("--timeout", default=120.0, help="Seconds without a word that count as a hang.")
-def main(calls: str, count: int, limits: int, timeout: float) -> None:
+@click.option("--out", default=None, help="Directory that keeps the figures, docs/measured/promises for the page.")
+def main(calls: str, count: int, limits: int, timeout: float, out: str | None) -> None:
     click.echo(f"{'call':28s} {'what fails':18s} {'requests':>8s} {'tried':>6s} {'right':>6s} {'refused':>8s} faults")
-    n_faults = 0
+    n_faults = n_tried = n_calls = 0
     for name in public_calls():
         if not name.startswith(calls):
             continue
+        n_calls += 1
         for kind, how, in_row in LOOPS:
             tally = run_loop(name, kind, in_row, count, timeout)
             _show(name, f"{kind} {how}", tally)
             n_faults += len(tally.faults)
+            n_tried += tally.tried
         if limits:
             tally = run_limits(name, limits, timeout)
             _show(name, "address space", tally)
             n_faults += len(tally.faults)
-    click.echo(f"{n_faults} faults")
+            n_tried += tally.tried
+    click.echo(f"{n_tried} failures, {n_faults} faults")
+    command = f"python -m benchmarks.faults --count {count} --limits {limits}"
+    keep(out, "faults", command, {"calls": n_calls, "failures": n_tried, "faults": n_faults})
     sys.exit(1 if n_faults else 0)
 
 
