@@ -52,6 +52,13 @@ void* operator new(std::size_t size) {
     return testing_memory::counted(testing_memory::fails() ? nullptr : std::malloc(size > 0 ? size : 1));
 }
 
+// std::stable_sort asks so for its buffer, and does with less where there is none.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+    void* const piece = testing_memory::fails() ? nullptr : std::malloc(size > 0 ? size : 1);
+    if (piece != nullptr) ++testing_memory::n_live;
+    return piece;
+}
+
 void* operator new(std::size_t size, std::align_val_t boundary) {
     const std::size_t step = static_cast<std::size_t>(boundary);
     const std::size_t whole = (size + step - 1) / step * step;
@@ -59,6 +66,7 @@ void* operator new(std::size_t size, std::align_val_t boundary) {
                                                            : std::aligned_alloc(step, whole > 0 ? whole : step));
 }
 
+void operator delete(void* piece, const std::nothrow_t&) noexcept { testing_memory::give_back(piece); }
 void operator delete(void* piece) noexcept { testing_memory::give_back(piece); }
 void operator delete(void* piece, std::size_t) noexcept { testing_memory::give_back(piece); }
 void operator delete(void* piece, std::align_val_t) noexcept { testing_memory::give_back(piece); }
