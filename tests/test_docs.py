@@ -75,7 +75,8 @@ def test_commands_exist() -> None:
     modules = re.findall(r"python -m ((?:benchmarks|experiments)\.\w+)(?: ([a-z][\w-]*))?", text)
     assert len({module for module, _ in modules}) > 5
     for module in {module for module, _ in modules}:
-        assert (ROOT / (module.replace(".", "/") + ".py")).exists(), module
+        place = ROOT / module.replace(".", "/")
+        assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), module
     for module in ("benchmarks.versus", "benchmarks.figures"):
         assert {command for name, command in modules if name == module and command} <= subcommands(module)
 
