@@ -230,6 +230,7 @@ Outcome BinaryBlocks<T>::solve_block(double target, Index limit) {
         const double change = problem_.sign(examples[b]) * (descent_.amount(static_cast<Index>(b)) - a);
         block_changes_[b] = change;
         if (change == 0.0) continue;
+        travel_ += std::abs(change);
         a = descent_.amount(static_cast<Index>(b));
         scores_[unsigned_index(block_[b])] += problem_.ridge(examples[b]) * change;
         changes.add_row(problem_.row(examples[b]), {&change, 1});

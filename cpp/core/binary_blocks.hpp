@@ -1,6 +1,7 @@
 // Blocks of variables of a large binary problem: rounds on the active examples, blocks within a round.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -21,7 +22,9 @@ class BinaryBlocks {
     Outcome run(double target, Index limit);
     // Scores of the round under way into the state, which is current otherwise; rounds start from it.
     void scatter();
-    void reload() {}
+    void reload() { travel_ = 0.0; }
+    // What the rounding of the scores since the last look may be, for a kernel with a diagonal of one.
+    double rounding() const { return std::numeric_limits<T>::epsilon() * travel_; }
 
   private:
     struct Member {
@@ -59,6 +62,7 @@ class BinaryBlocks {
     RawArray<T> kept_rows_;
     BinaryDescent<T> descent_;
     Index counted_ = 0;
+    double travel_ = 0.0;  // sum |change of beta| since the last look
     bool in_round_ = false;
 };
 

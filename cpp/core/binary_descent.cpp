@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace multimargin {
 
@@ -50,6 +51,7 @@ void BinaryDescent<T>::load(const BinaryProblem& problem, std::span<const Index>
     mark(0, n_);
     violation_ = infinity;
     gain_ = 0.0;
+    travel_ = 0.0;
     steps_ = 0;
 }
 
@@ -73,7 +75,11 @@ template <class T>
 bool BinaryDescent<T>::step(Index first, Index second, double kernel_value) {
     const std::size_t i = unsigned_index(first), j = unsigned_index(second);
     const double difference = static_cast<double>(scores_[j]) - static_cast<double>(scores_[i]);
-    const double bend = std::max(simd::pair_curvature_floor, diagonals_[i] + diagonals_[j] - 2.0 * kernel_value);
+    const double sum = diagonals_[i] + diagonals_[j];
+    // Of three large values the difference is known to their rounding. Less than that would make steps without end
+    // where no bound holds them.
+    const double rounding = caps_[i] == infinity ? std::numeric_limits<double>::epsilon() * sum : 0.0;
+    const double bend = std::max({simd::pair_curvature_floor, rounding, sum - 2.0 * kernel_value});
     const bool rises = first < n_positive_, falls = second < n_positive_;  // the variable, not beta
     const double room_first = rises ? caps_[i] - amounts_[i] : amounts_[i];
     const double room_second = falls ? amounts_[j] : caps_[j] - amounts_[j];
@@ -86,6 +92,7 @@ bool BinaryDescent<T>::step(Index first, Index second, double kernel_value) {
     if (amounts_[i] == before_first && amounts_[j] == before_second) return false;
     gain_ += moved * (difference - 0.5 * bend * moved);
     moved_ = moved;
+    travel_ += moved;
     scores_[i] += static_cast<T>(ridges_[i] * moved);
     scores_[j] -= static_cast<T>(ridges_[j] * moved);
     mark(first, first + 1);

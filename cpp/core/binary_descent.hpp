@@ -30,6 +30,8 @@ class BinaryDescent {
     Index steps() const { return steps_; }
     // What the steps have added to the dual since load.
     double gain() const { return gain_; }
+    // How far beta of the first has moved in all steps since load, which bounds the rounding of the scores.
+    double travel() const { return travel_; }
 
     // Called before every step, for a trace; nobody by default.
     void observe(std::function<void()> observer) { observer_ = std::move(observer); }
@@ -53,7 +55,7 @@ class BinaryDescent {
     Index n_ = 0, n_positive_ = 0, padded_ = 0;
     AlignedVector<double> amounts_, caps_, ridges_, diagonals_;
     AlignedVector<T> scores_, outside_up_, outside_low_, bends_;
-    double violation_ = infinity, gain_ = 0.0;
+    double violation_ = infinity, gain_ = 0.0, travel_ = 0.0;
     double moved_ = 0.0;  // what beta of the first gained and that of the second lost in the last step
     Index steps_ = 0;
     std::function<void()> observer_;

@@ -1,6 +1,8 @@
 #include "binary_polish.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "cholesky.hpp"
@@ -12,6 +14,8 @@ namespace {
 // Faces solved at most, each with fewer variables than the one before.
 constexpr int most_faces = 50;
 constexpr double pivot_floor = 1e-12;
+// A step whose curvature may be wrong by more than this share of its slope leads anywhere where no bound holds it.
+constexpr double most_rounding = 0.01;
 
 class Face {
   public:
@@ -79,12 +83,16 @@ class Face {
         const double excess = std::accumulate(change.begin(), change.end(), 0.0) / static_cast<double>(change.size());
         for (double& each : change) each -= excess;  // rounding: the equality holds exactly
         const std::vector<double> effect = times_kernel(change);
-        double slope = 0.0, curvature = 0.0;
+        double slope = 0.0, curvature = 0.0, size = 0.0, largest = 0.0;
         for (std::size_t k = 0; k < change.size(); ++k) {
+            size += std::abs(change[k]);
+            largest = std::max(largest, entry(present_[k], present_[k]));
             slope -= change[k] * scores_[unsigned_index(present_[k])];
             curvature += change[k] * effect[unsigned_index(present_[k])];
         }
         if (!(slope > 0.0) || !(curvature < infinity)) return false;
+        const double rounding = std::numeric_limits<double>::epsilon() * size * size * largest;
+        if (problem_.loss() == Loss::squared_hinge && rounding > most_rounding * slope) return false;
         double share = slope < curvature ? slope / curvature : 1.0;
         std::size_t stopped_by = change.size();
         for (std::size_t k = 0; k < change.size(); ++k) {

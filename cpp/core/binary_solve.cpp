@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "binary_blocks.hpp"
-#include "binary_descent.hpp"
+#include "binary_one_level.hpp"
 #include "binary_polish.hpp"
 
 namespace multimargin {
@@ -21,122 +21,8 @@ constexpr int patience = 5;
 constexpr double float32_tol = 5e-5;
 // What a stretch of so many steps must add to the dual, as a share of it, to count as going on.
 constexpr double least_gain = 1e-13;
-// Pairs of variables between two looks at the exact scores, per example: so long the rounding of the scores adds up.
-constexpr Index steps_per_example = 100;
 
 enum class Reached { yes, imprecise, stalled, out_of_steps, stopped };
-
-// All examples in one workspace, rows from a cache.
-template <class T>
-class OneLevel {
-  public:
-    OneLevel(const BinaryProblem& problem, BinaryState& state, const Options& options, Monitor& monitor, Tally& tally,
-             BinaryMemory& memory)
-        : problem_(problem),
-          state_(state),
-          monitor_(monitor),
-          tally_(tally),
-          all_(first_indices(problem.size())),
-          rows_(problem.source(), problem.rows(), options.cache_bytes, tally.cache, memory.of<T>()),
-          descent_(options.solver == SolverKind::most_violating_pair),
-          may_polish_(options.solver == SolverKind::two_level),
-          least_stretch_(problem.source().cost() > 0.0 ? 200 : 60) {
-        reload();
-        if (tally.trace.on()) descent_.observe([this] { record(); });
-    }
-
-    // Pairs of variables; where they take long, the free variables are solved for at once, when the pairs have cost
-    // as much as that will.
-    Outcome run(double target, Index limit) {
-        const Index chunk = steps_per_example * problem_.size() + 1000;
-        Index left = limit < 0 ? std::numeric_limits<Index>::max() : std::max<Index>(0, limit - counted_);
-        for (Index since_look = 0; since_look < chunk;) {
-            const Index stretch = std::min({left, chunk - since_look, steps_until_polish()});
-            const Index before = descent_.steps();
-            const Outcome outcome = descent_.run(rows_, target, before + stretch, monitor_);
-            const Index done = descent_.steps() - before;
-            counted_ += done;
-            since_look += done;
-            since_polish_ += done;
-            left -= done;
-            account();
-            if (outcome != Outcome::out_of_steps || left == 0) return outcome;
-            if (steps_until_polish() == 0 && !solve_free()) return Outcome::stopped;
-        }
-        return Outcome::near;
-    }
-
-    void scatter() {
-        for (Index e = 0; e < problem_.size(); ++e) {
-            state_.amounts[unsigned_index(e)] = descent_.amount(e);
-            state_.scores[unsigned_index(e)] = descent_.score(e);
-        }
-    }
-
-    void reload() {
-        descent_.load(problem_, all_, state_.amounts, state_.scores);
-        steps_told_ = 0;
-        gain_told_ = 0.0;
-    }
-
-  private:
-    // Brings the tally up to the steps that were taken.
-    void account() {
-        tally_.iterations += descent_.steps() - std::exchange(steps_told_, descent_.steps());
-        tally_.dual += descent_.gain() - std::exchange(gain_told_, descent_.gain());
-        tally_.violation = descent_.violation();
-    }
-
-    void record() {
-        account();
-        tally_.record([this] {
-            Census census{problem_.size(), problem_.size()};
-            for (Index e = 0; e < problem_.size(); ++e) census.count(descent_.amount(e), problem_.cap(e));
-            return census;
-        });
-    }
-
-    Index steps_until_polish() const {
-        Index n_free = 0;
-        for (Index e = 0; e < problem_.size(); ++e) {
-            n_free += (descent_.amount(e) > 0.0) & (descent_.amount(e) < problem_.cap(e)) ? 1 : 0;
-        }
-        if (!may_polish_ || n_free > polish_most_free) return std::max<Index>(least_stretch_, problem_.size());
-        const double cost =
-            polish_cost(static_cast<double>(n_free), static_cast<double>(problem_.size()), problem_.source().cost());
-        return std::max<Index>(0, std::max(least_stretch_, static_cast<Index>(cost)) - since_polish_);
-    }
-
-    bool solve_free() {
-        scatter();
-        const std::vector<double> before = state_.amounts;
-        tally_.phases.exact_blocks += polish(problem_, state_, monitor_) ? 1 : 0;
-        if (monitor_.stopped()) return false;
-        for (Index e = 0; e < problem_.size(); ++e) {
-            const double change = state_.amounts[unsigned_index(e)] - before[unsigned_index(e)];
-            if (change == 0.0) continue;
-            add_row(problem_.sign(e) * change, rows_.row(e), state_.scores.data(), problem_.size());
-            state_.scores[unsigned_index(e)] += problem_.ridge(e) * problem_.sign(e) * change;
-        }
-        reload();
-        if (tally_.trace.on()) tally_.dual = summarize(problem_, state_).dual;
-        since_polish_ = 0;
-        return true;
-    }
-
-    const BinaryProblem& problem_;
-    BinaryState& state_;
-    Monitor& monitor_;
-    Tally& tally_;
-    std::vector<Index> all_;
-    SlotRows<T> rows_;
-    BinaryDescent<T> descent_;
-    bool may_polish_;
-    Index least_stretch_;  // pairs before the free variables are solved for: fewer (vehicle: a fifth) from memory
-    Index counted_ = 0, since_polish_ = 0;
-    Index steps_told_ = 0;    // to the tally, of those since the last reload ...
-    double gain_told_ = 0.0;  // ... and what they gained
-};
 
 class BinarySolve {
   public:
@@ -152,6 +38,7 @@ class BinarySolve {
         state_.scores_current = std::exchange(state_.scores_given, false) && !changed;
         const StopReason reason = start() ? iterate() : monitor_.reason();
         if (reason == StopReason::max_iter) look_at_all();
+        if (reason == StopReason::stalled) leave_what_is_worse_than_zero();
         BinaryReport report = describe(reason);
         report.seconds = monitor_.seconds() - begin;
         report.trace = end_of_trace(report);
@@ -210,6 +97,7 @@ class BinarySolve {
         if (reached != Reached::yes && !coarse) reached = by_method<float>();
         if (reached == Reached::imprecise) {
             float64_rows_ = true;
+            leave_what_is_worse_than_zero();
             reached = by_method<double>();
         }
         if (reached == Reached::yes && options_.extra_tol > 0.0) reached = go_beyond();
@@ -219,6 +107,14 @@ class BinarySolve {
             case Reached::stopped: return monitor_.reason();
             default: return StopReason::stalled;
         }
+    }
+
+    // Zero is feasible and has a dual of 0: where rounding has led to less, or to no number, that is the better point.
+    void leave_what_is_worse_than_zero() {
+        if (!state_.scores_current || summary_.dual >= 0.0) return;
+        std::fill(state_.amounts.begin(), state_.amounts.end(), 0.0);
+        for (Index e = 0; e < problem_.size(); ++e) state_.scores[unsigned_index(e)] = -problem_.sign(e);
+        summarize_all();
     }
 
     template <class T>
@@ -276,8 +172,14 @@ class BinarySolve {
             state_.scores_current = false;
             if (outcome == Outcome::stopped) return Reached::stopped;
             if (outcome == Outcome::out_of_steps) return Reached::out_of_steps;
-            if (!look()) return Reached::stopped;
+            if (!look(method.rounding())) return Reached::stopped;
             if (summary_.violation <= options_.tol) return Reached::yes;
+            const double n = static_cast<double>(problem_.size());
+            tally_.phases.work += step_overhead + n * n;  // the look
+            if (tally_.phases.work > options_.max_work) {
+                out_of_work_ = true;
+                return Reached::stalled;
+            }
             const bool may_change = !float64_rows_ && options_.precision == Precision::automatic;
             if (may_change && float32_too_coarse(problem_, state_, options_.tol)) return Reached::imprecise;
             method.reload();
@@ -304,13 +206,14 @@ class BinarySolve {
     }
 
     // The scores anew in float64, where they can matter: see may_matter.
-    bool look() {
+    bool look(double rounding) {
         const PhaseTimer timer(tally_.phases.check);
         if (exact_.update(problem_, state_)) return summarize_all();
         if (problem_.source().cost() == 0.0) return look_at_all();  // in the order in which they lie
         std::vector<Index> examples;
         const BinaryInterval interval = interval_of(problem_, state_);
-        const double margin = 10.0 * options_.tol + 1e-6 * coefficient_mass(state_) * problem_.largest_diagonal();
+        const double error = std::max(1e-6 * coefficient_mass(state_), rounding) * problem_.largest_diagonal();
+        const double margin = 10.0 * options_.tol + error;
         for (Index e = 0; e < problem_.size(); ++e) {
             if (may_matter(e, interval, margin)) examples.push_back(e);
         }
@@ -373,6 +276,7 @@ class BinarySolve {
         r.float64_rows = float64_rows_;
         r.phases = tally_.phases;
         r.bias = summary_.bias;
+        r.out_of_work = out_of_work_;
         return r;
     }
 
@@ -385,7 +289,7 @@ class BinarySolve {
     Tally tally_;
     BinarySummary summary_;
     ExactPoint exact_;
-    bool float64_rows_ = false;
+    bool float64_rows_ = false, out_of_work_ = false;
     std::function<void()> synchronize_ = [] {};  // brings the state up to date
 };
 

@@ -10,6 +10,7 @@ namespace multimargin {
 
 struct BinaryReport : Report {
     double bias = 0.0;
+    bool out_of_work = false;  // options.max_work was used up, so that a further solve may go on
 };
 
 // Beyond this many examples blocks of variables beat single pairs.

@@ -114,9 +114,11 @@ Outcome TwoLevel<T>::run(double target, Index max_iterations) {
     if (monitor_.poll()) return Outcome::stopped;
     std::vector<Index> active = members();
     double violation = summarize(problem_, state_).violation;
-    while (violation > target) {
+    int idle = 0;  // rounds in a row without a step: what they see is not what the scores of all say
+    while (violation > target && idle < 2) {
         if (monitor_.poll()) return Outcome::stopped;
         const AlignedVector<double> before = state_.amounts;
+        const Index iterations = tally_.iterations;
         begin_round(active);
         const double goal = one_block_ ? target : std::max(target, round_share * violation);
         const Outcome outcome = run_blocks(goal, max_iterations);
@@ -125,6 +127,7 @@ Outcome TwoLevel<T>::run(double target, Index max_iterations) {
         round_.reset();
         if (!complete) return Outcome::stopped;
         if (outcome != Outcome::satisfied) return outcome;
+        idle = tally_.iterations == iterations ? idle + 1 : 0;
         const bool coarse = std::is_same_v<T, float> && options_.precision == Precision::automatic &&
                             float32_too_coarse(problem_, state_, options_.tol);
         if (coarse) return Outcome::imprecise;

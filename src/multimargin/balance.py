@@ -21,8 +21,17 @@ BoolArray = NDArray[np.bool_]
 NEGLIGIBLE = 1e-13
 # What is still called zero where rounding lets the projection go no further.
 ACCEPTED = 1e-11
+# Projections without halving the sums after which rounding is taken to rule: Newton's method needs a few.
+STUCK = 40
 # A variable up to this share of C is zero, so that sums which only a = 0 mends do become zero.
 TINY = 1e-14
+
+
+@dataclass
+class Account:
+    """What balancing has cost: one projection is a pass over all variables in numpy."""
+
+    projections: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +74,13 @@ def movable_without_harm(problem: DualProblem, amounts: FloatArray, gradient: Fl
     return Movable(problem.mask & ((amounts > 0) | (top[:, None] - gradient <= tol)), full & (top > tol))
 
 
-def balance(problem: DualProblem, amounts: FloatArray, movable: Movable, max_steps: int = 50) -> FloatArray | None:
+def balance(
+    problem: DualProblem,
+    amounts: FloatArray,
+    movable: Movable,
+    max_steps: int = 50,
+    account: Account | None = None,
+) -> FloatArray | None:
     r"""Return the nearest amounts within the bounds with sum_i beta_ic = 0, or None where there are none.
 
     Solves   min :math:`\frac12 \sum (a' - a)^2 / C` under the bounds and the sums, over the movable variables.
@@ -73,11 +88,16 @@ def balance(problem: DualProblem, amounts: FloatArray, movable: Movable, max_ste
     Returns  a' = P(a + C nu lambda), P the projection onto the bounds, by Newton's method on the multipliers lambda:
              the sums of beta(a') are the gradient of a convex, piecewise quadratic function of them.
     """
-    projection = _Projection(problem, amounts, movable)
+    projection = _Projection(problem, amounts, movable, Account() if account is None else account)
     multipliers = np.zeros(problem.n_classes)
     point = projection.at(multipliers)
+    best, since_best = np.inf, 0  # the sums that were last halved, and the projections since
     for _ in range(max_steps):
         size = float(np.abs(point.sums).max())
+        if size <= 0.5 * best:
+            best, since_best = size, projection.account.projections
+        elif projection.account.projections - since_best > STUCK:
+            break
         if size <= NEGLIGIBLE * point.mass:
             return point.amounts
         if not movable.variables.any():
@@ -109,8 +129,8 @@ class _Point:
 class _Projection:
     """a'(lambda) = P(a + C nu lambda), and the convex function whose gradient is sum_i beta_i(a')."""
 
-    def __init__(self, problem: DualProblem, amounts: FloatArray, movable: Movable) -> None:
-        self.problem, self.start, self.movable = problem, amounts, movable
+    def __init__(self, problem: DualProblem, amounts: FloatArray, movable: Movable, account: Account) -> None:
+        self.problem, self.start, self.movable, self.account = problem, amounts, movable, account
         self.table = problem.machine.table(problem.n_classes)
         self.y = problem.data.y
         C = problem.data.C
@@ -119,6 +139,7 @@ class _Projection:
         self.floor = max(1e-9 * float(np.abs(np.diag(whole)).max()), np.finfo(float).tiny)
 
     def at(self, multipliers: FloatArray) -> _Point:
+        self.account.projections += 1
         if self.problem.machine.sum_to_zero:
             multipliers = multipliers - multipliers.mean()
         step = self.weight[:, None] * self.table.margins(multipliers)[self.y]

@@ -13,7 +13,7 @@ from multimargin.solver import SolverReport, StopReason
 # about a second for 300 rows and, as the factors of exact blocks do, growing by the cube: what needs more is ruled by
 # rounding, or by a C and a kernel of which no descent finds the end.
 FEW_ROWS = 512
-WORK_ON_300_ROWS = 2e9
+WORK_ON_300_ROWS = 1.2e9
 
 Solved = TypeVar("Solved")
 

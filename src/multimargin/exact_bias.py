@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from multimargin.balance import NEGLIGIBLE, balance, imbalance, movable_support, movable_without_harm
+from multimargin.balance import NEGLIGIBLE, Account, balance, imbalance, movable_support, movable_without_harm
 from multimargin.certificate import Objectives, dual_gradient, evaluate
 from multimargin.coupling import coefficients
 from multimargin.interrupts import allowed
 from multimargin.machines import FloatArray
+from multimargin.one_vs_all import with_mirror_image
 from multimargin.problem import Bias, DualProblem
 from multimargin.separability import refuse_if_inseparable
 from multimargin.solver import (
@@ -56,6 +57,8 @@ PATIENCE = 2
 # Multiply-adds of a pass over the kernel that still is no wait after Ctrl-C.
 QUICK_PASS = 2e7
 SAMPLE = 64
+# What a projection of ``balance`` costs in multiply-adds: its numpy calls, and its passes over each variable.
+PROJECTION, PROJECTION_PASSES = 4e5, 30.0
 ROUNDING = 1e-16
 
 
@@ -74,7 +77,7 @@ def solve(
     See      WWDOC Problem 2; solver.solve for the other rules.
     """
     if problem.bias is not Bias.EXACT:
-        return solve_without(problem, options, start, watch)
+        return with_mirror_image(problem, solve_without(problem, options, start, watch))
     check_start(problem, start)
     if np.isinf(problem.data.C).any():
         refuse_if_inseparable(problem)
@@ -106,6 +109,7 @@ class _Rounds:
         self.reports: list[SolverReport] = []
         self.error: BaseException | None = None
         self.trace = TraceBuilder()
+        self.account = Account()
         self.scale = float(np.mean(np.abs(problem.store.diagonal()[problem.data.rows])))
         self.rho = _first_rho(problem, (FIRST_RHO_SMALL if options.extra_tol > 0 else FIRST_RHO) * self.scale)
         self.disappointments = 0
@@ -175,7 +179,9 @@ class _Rounds:
             return StopReason.MAX_ITER
         if seconds <= 0 and self.reports:
             return StopReason.MAX_TIME
+        projection = PROJECTION + PROJECTION_PASSES * self.now.amounts.size
         work = options.max_work - sum(report.phases["work"] for report in self.reports)
+        work -= self.account.projections * projection
         if work <= 0:
             return StopReason.STALLED
         return replace(options, tol=self.tol, max_iter=steps, max_time=max(seconds, 1e-9), max_work=work)
@@ -205,7 +211,8 @@ class _Rounds:
         if now.scores is None:
             return None
         gradient = dual_gradient(problem, now.amounts, now.scores + now.bias)
-        amounts = balance(problem, now.amounts, movable_without_harm(problem, now.amounts, gradient, 0.5 * tol), 20)
+        harmless = movable_without_harm(problem, now.amounts, gradient, 0.5 * tol)
+        amounts = balance(problem, now.amounts, harmless, 20, self.account)
         if amounts is None:
             return None
         change = coefficients(problem.machine, amounts - now.amounts, problem.data.y, problem.n_classes)
@@ -231,6 +238,16 @@ class _Rounds:
             # With a smooth kernel nearly all of the change is a constant: that of the sums.
             bias = bias - difference[moved].mean(axis=0)
         return _Iterate(amounts, scores, bias, evaluate(self.problem, amounts, scores, bias))
+
+    def _lost_digits(self, point: _Iterate) -> bool:
+        """Whether rho times the sums of the rounds may have changed scores by what matters beside tol.
+
+        Where a pass over the kernel costs nothing, that is not asked.
+        """
+        beta, mass = imbalance(self.problem, point.amounts)
+        if self.problem.n_examples * self.problem.data.X.size * len(beta) <= QUICK_PASS:
+            return True
+        return 100 * ROUNDING * mass * (self.scale + self.rho) > 0.01 * self.options.tol
 
     def _anew(self, point: _Iterate) -> _Iterate:
         """The point with its scores computed anew: those of a round have lost digits to rho times its sums."""
@@ -260,7 +277,7 @@ class _Rounds:
             end = self._balanced(quick=reason not in limits)
             if end.numbers is not None and end.numbers.violation <= self.options.tol and reason in limits:
                 reason = StopReason.CONVERGED
-        if self.options.extra_tol > 0 and end.numbers is not None:
+        if end.numbers is not None and (self.options.extra_tol > 0 or self._lost_digits(end)):
             end = self._anew(end)
         last, numbers = self.reports[-1] if self.reports else None, end.numbers
         known = Objectives(np.inf, np.nan, np.inf if last is None else last.violation)

@@ -31,6 +31,7 @@ from multimargin.frank_wolfe_steps import (
     within_bounds,
 )
 from multimargin.machines import FloatArray, IntArray
+from multimargin.one_vs_all import with_mirror_image
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.solver import Solution, SolverOptions, SolverState, StopReason, Watch, check_start
 
@@ -309,7 +310,8 @@ class _Run:
             if reason in LIMITS and end.numbers.violation <= self.options.tol and met:
                 reason = StopReason.CONVERGED
         report = account.report(reason, end.amounts, end.numbers, verified=verified)
-        return Solution(SolverState(end.amounts, end.scores, self.problem.n_classes, end.bias), report, account.error)
+        state = SolverState(end.amounts, end.scores, self.problem.n_classes, end.bias)
+        return with_mirror_image(self.problem, Solution(state, report, account.error))
 
     def _state(self) -> SolverState:
         return SolverState(self.amounts, None, self.problem.n_classes, self.bias)

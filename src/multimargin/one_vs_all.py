@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from multimargin.binary import solve_batch, sum_reports
+from multimargin.certificate import evaluate
 from multimargin.coupling import coefficients
 from multimargin.machines import MACHINES, FloatArray, IntArray
 from multimargin.problem import Bias, DualProblem
@@ -69,6 +70,26 @@ def solve_one_vs_all(
     if np.isinf(problem.data.C).all() and report.verified:  # the hard margin's primal point is made from the scores
         state = replace(state, scores=_scores(problem, amounts))
     return Solution(state, report, batch.error)
+
+
+def with_mirror_image(problem: DualProblem, solution: Solution) -> Solution:
+    """Return the solution with the second of two classes of one-vs-all as the mirror image of the first.
+
+    They are one problem, and a model of two classes has one function. Solved side by side they agree to tol only, and
+    where the kernel is not positive semi-definite they may end at different KKT points.
+    """
+    if problem.machine is not MACHINES["ova"] or problem.n_classes != 2:
+        return solution
+    state, report = solution.state, solution.report
+    first = components_by_class(problem.data.y, 2)[:, :1]
+    amounts = np.repeat(np.take_along_axis(state.amounts, first, axis=1), 2, axis=1)
+    if state.scores is None:
+        return replace(solution, state=replace(state, amounts=amounts))
+    scores = np.column_stack([state.scores[:, 0], -state.scores[:, 0]])
+    bias = None if state.bias is None else np.array([state.bias[0], -state.bias[0]])
+    numbers = evaluate(problem, amounts, scores, bias)
+    report = replace(report, violation=numbers.violation, dual=numbers.dual, primal=numbers.primal)
+    return replace(solution, state=replace(state, amounts=amounts, scores=scores, bias=bias), report=report)
 
 
 def _with_mirrored(binaries: list[BinaryProblem], parts: list[FloatArray]) -> list[FloatArray]:

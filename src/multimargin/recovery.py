@@ -68,6 +68,9 @@ class _Line:
         self.problem, self.a, self.direction = problem, a, direction
         C = problem.data.C[members]
         self.C = np.where(np.isfinite(C), C, 0.0)  # 0 for the hard margin: nothing bounds it, nothing is charged
+        # Beside the amounts of the model a C may be so huge that a share of it is an amount.
+        sums = np.abs(a).sum(axis=1)
+        self.near = BOUND_TOLERANCE * (sums + np.minimum(self.C, sums.max(initial=0.0)))[:, None]
         self.cap = problem.cap[members]
         self.simplex = problem.machine.bound is Bound.SIMPLEX
         self.target_slope = float(problem.machine.table(problem.n_classes).target[y, : a.shape[1]] @ direction)
@@ -88,8 +91,7 @@ class _Line:
         """The largest |gradient|, but for components that an end of the line puts on the bound it pushes to."""
         shift = self.lowest if at_lowest else self.highest
         a = self.a + shift[:, None] * self.direction
-        near = 1e-12 * (np.abs(a).sum(axis=1, keepdims=True) + self.C[:, None])
-        at_zero, at_cap = a <= near, a >= self.cap[:, None] - near
+        at_zero, at_cap = a <= self.near, a >= self.cap[:, None] - self.near
         cost = np.where(at_zero, np.maximum(gradient, 0), np.where(at_cap, np.maximum(-gradient, 0), np.abs(gradient)))
         return np.asarray(cost.max(axis=1))
 
@@ -133,7 +135,7 @@ def _least_violating(line: _Line, peak: FloatArray, gradient: FloatArray) -> Flo
         finite = np.isfinite(shift)
         a = line.a + np.where(finite, shift, 0.0)[:, None] * line.direction
         g = gradient - (a.sum(axis=1, keepdims=True) if line.simplex else a) / (2 * C)
-        held = a > BOUND_TOLERANCE * (np.abs(a).sum(axis=1, keepdims=True) + C)
+        held = a > line.near
         rise, fall = g.max(axis=1, initial=0.0), -np.where(held, g, 0.0).min(axis=1, initial=0.0)
         found = rise + fall if line.simplex else np.maximum(rise, fall)
         better = finite & (found < least)
