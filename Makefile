@@ -48,8 +48,12 @@ SANITIZE := address,undefined
 SANITIZED := build/sanitize
 SANITIZED_PYTHON := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH=$(SANITIZED)/python
-# Files that reach every part of the core, in about two minutes even when sanitized.
-SANITIZED_TESTS ?= $(wildcard $(patsubst %,tests/test_%.py,example_steps qp control pair_control threads degenerate))
+# Files that reach every part of the core, in about two minutes even when sanitized, and those tests of extreme data that
+# go through every solver: numbers out of range are what once made a mask an index.
+SANITIZED_EXTREMES := every_solver_at_every_scale given_kernels_of_any_size linear_machines_at_every_scale \
+	streams_at_every_scale one_column_of_another_size
+SANITIZED_TESTS ?= $(wildcard $(patsubst %,tests/test_%.py,example_steps qp control pair_control threads degenerate)) \
+	$(patsubst %,tests/test_extreme_scale.py::test_%,$(SANITIZED_EXTREMES))
 
 sanitize: .venv/test
 	$(PIP) install --no-build-isolation --no-deps --upgrade --target $(SANITIZED)/python \

@@ -30,7 +30,14 @@ def _faults(figures: dict[str, Any]) -> str:
     return f"{figures['failures']:,} failures in {figures['calls']} public calls, {figures['faults']} faults"
 
 
-SENTENCES = {"check": _check, "interrupts": _interrupts, "faults": _faults}
+def _frozen(figures: dict[str, Any]) -> str:
+    fits = f"{figures['problems']} stored problems, {figures['fits']:,} fits in {figures['ways']} ways"
+    apart = f"stored bounds and the quadratic programming solver's values are {figures['apart']:.1e} apart at most"
+    stopped = figures["fits"] - figures["outcomes"].get("converged", 0)
+    return f"{fits}, {figures['disagree']} disagree, {stopped:,} ended before their `tol` and say so; {apart}"
+
+
+SENTENCES = {"check": _check, "frozen": _frozen, "interrupts": _interrupts, "faults": _faults}
 
 
 def make_page() -> str:

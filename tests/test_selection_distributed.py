@@ -17,7 +17,8 @@ import joblib
 import numpy as np
 import pytest
 
-from multimargin.selection.cells import Outcome, SearchTable
+from multimargin.selection import dask_units
+from multimargin.selection.cells import Outcome, SearchTable, Unit
 from multimargin.selection.distribute import leaves_this_machine, local, through_joblib
 from multimargin.selection.strategies import run_search
 from separate_fits import (
@@ -182,6 +183,103 @@ def test_a_unit_that_kills_dask_workers_ends_the_search(dask_client: Any, proble
 
 def _allow_no_failure(dask_scheduler: Any = None) -> None:
     dask_scheduler.allowed_failures = 0
+
+
+@contextmanager
+def _cluster_of_threads(n_workers: int = 1) -> Iterator[tuple[Any, Any]]:
+    """A cluster of its own, within this process, for tests that harm it; nothing watches its memory."""
+    distributed = pytest.importorskip("distributed", reason="needs the extra 'dask': pip install 'multimargin[dask]'")
+    with distributed.LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=False,
+        host="127.0.0.1",
+        protocol="tcp",
+        dashboard_address="127.0.0.1:0",
+        silence_logs=50,
+        memory_limit=0,
+    ) as cluster:
+        client = distributed.Client(cluster, set_as_default=False)
+        try:
+            with client.as_current():
+                yield cluster, client
+        finally:
+            client.close(timeout=2)
+
+
+def _pause(dask_worker: Any = None) -> None:
+    from distributed.core import Status
+
+    dask_worker.status = Status.paused
+
+
+def test_paused_dask_workers_end_the_search_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, problem: Problem, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(dask_units, "POLL", 0.05)
+    monkeypatch.setattr(dask_units, "PATIENCE", 0.3)
+    with _cluster_of_threads(2) as (_, client), joblib.parallel_config("dask"):
+        directory = open_directory(tmp_path, problem)
+        done: list[Outcome] = []
+        outcomes = iter(through_joblib(evaluate_unit, directory=directory)(problem, _units(problem)))
+        done.append(next(outcomes))
+        client.run(_pause)
+        with pytest.raises(
+            RuntimeError, match=r"^All 2 workers of the Dask cluster are paused at their memory limit.*cache_size"
+        ):
+            done.extend(outcomes)
+    # What was finished before, or under way, is kept.
+    assert 1 <= len(done) <= len(list(tmp_path.glob("unit-*.json")))
+
+
+def test_workers_that_are_paused_before_the_data_come(problem: Problem) -> None:
+    dask = pytest.importorskip("dask", reason="needs the extra 'dask': pip install 'multimargin[dask]'")
+    quick = dask.config.set({"distributed.comm.timeouts.connect": "1s"})
+    with quick, _cluster_of_threads() as (_, client), joblib.parallel_config("dask"):
+        client.run(_pause)
+        with pytest.raises(RuntimeError, match=r"^All 1 workers of the Dask cluster are paused"):
+            run_search("grid", problem, CS, GAMMAS, through_joblib(evaluate_unit))
+
+
+def test_a_dask_scheduler_that_ends_is_told_of(problem: Problem, expected: SearchTable, tmp_path: Path) -> None:
+    dask = pytest.importorskip("dask", reason="needs the extra 'dask': pip install 'multimargin[dask]'")
+    directory = open_directory(tmp_path, problem)
+    done: list[Outcome] = []
+    quick = dask.config.set({"distributed.comm.timeouts.connect": "1s"})
+    with quick, _cluster_of_threads() as (cluster, _), joblib.parallel_config("dask"):
+        outcomes = iter(through_joblib(evaluate_unit, directory=directory)(problem, _units(problem)))
+        done.append(next(outcomes))
+        cluster.close()
+        with pytest.raises(RuntimeError, match=r"^The Dask scheduler does not answer any more, with . units"):
+            done.extend(outcomes)
+        with pytest.raises(RuntimeError, match=r"^The Dask scheduler does not answer any more, with 6 units"):
+            run_search("grid", problem, CS, GAMMAS, through_joblib(evaluate_unit))
+    assert len(list(tmp_path.glob("unit-*.json"))) >= len(done) >= 1
+    assert_same(run_search("grid", problem, CS, GAMMAS, local(evaluate_gamma, directory)), expected)
+
+
+def _units(problem: Problem) -> list[Unit]:
+    return [Unit(gamma, fold, CS) for gamma in GAMMAS.tolist() for fold in range(len(problem.folds))]
+
+
+def test_a_connection_that_closes_while_data_are_sent_is_a_lost_worker(
+    monkeypatch: pytest.MonkeyPatch, dask_client: Any, problem: Problem, expected: SearchTable
+) -> None:
+    from distributed.comm.core import CommClosedError
+
+    scatter, n_calls = type(dask_client).scatter, 0
+
+    def closes_once(*args: Any, **kwargs: Any) -> Any:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 1:
+            raise CommClosedError
+        return scatter(*args, **kwargs)
+
+    monkeypatch.setattr(type(dask_client), "scatter", closes_once)
+    with joblib.parallel_config("dask"):
+        assert_same(run_search("grid", problem, CS, GAMMAS, through_joblib(evaluate_unit)), expected)
+    assert n_calls == 2
 
 
 @pytest.fixture

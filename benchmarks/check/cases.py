@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from benchmarks.check.formulas import Array, Extended, Kernel
+from benchmarks.check.formulas import SIMPLEX, Array, Extended, Kernel
 from multimargin import SVC, Bound, ComponentTable, LinearSVC, Machine
 
 MACHINES = ("ovo", "dag", "ova", "ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr", "cost", "cost-simplex")
@@ -58,6 +58,8 @@ class Case:
 
     def stored(self) -> Any:
         X = self.X.astype(np.float32 if self.storage.endswith("32") else np.float64)
+        if self.storage.startswith("fortran"):
+            return np.asfortranarray(X)
         return sparse.csr_array(X) if self.storage.startswith("csr") else X
 
     def estimator(self) -> Any:
@@ -94,11 +96,11 @@ def make_case(seed: int, index: int, share_of_extremes: float = 0.2) -> Case:
     """Return problem number ``index`` of a seed."""
     rng = np.random.default_rng([seed, index])
     extreme = bool(rng.uniform() < share_of_extremes)
-    X, y = _draw_data(rng)
+    X, y = draw_data(rng)
     linear = bool(rng.uniform() < 0.15)
     machine = str(rng.choice(MACHINES))
     bias = str(rng.choice(["none", "regularized", "exact"]))
-    kernel = _draw_kernel(rng, linear)
+    kernel = draw_kernel(rng, linear)
     # An indefinite kernel is refused with the squared hinge, which may have no solution there.
     loss = str(rng.choice(["hinge", "squared_hinge"], p=[0.6, 0.4])) if kernel.semidefinite else "hinge"
     weight = rng.uniform(0.2, 3.0, len(y)) if rng.uniform() < 0.3 else None
@@ -123,7 +125,7 @@ def make_case(seed: int, index: int, share_of_extremes: float = 0.2) -> Case:
     return _settle(case)
 
 
-def _draw_data(rng: np.random.Generator) -> tuple[Array, Array]:
+def draw_data(rng: np.random.Generator) -> tuple[Array, Array]:
     """Clouds that overlap more or less, with noise, duplicates, zeros or columns of other scales now and then."""
     d = int(rng.integers(2, 4 if rng.uniform() < 0.5 else 11))
     n = int(rng.integers(2 * d, 40)) if rng.uniform() < 0.6 else int(rng.integers(40, 300))
@@ -146,7 +148,7 @@ def _draw_data(rng: np.random.Generator) -> tuple[Array, Array]:
     return X[order], y[order]
 
 
-def _draw_kernel(rng: np.random.Generator, linear: bool) -> Kernel:
+def draw_kernel(rng: np.random.Generator, linear: bool) -> Kernel:
     name = "linear" if linear else str(rng.choice(KERNELS))
     gamma = float(10 ** rng.uniform(-2.5, 1)) if name in ("rbf", "laplacian") else float(10 ** rng.uniform(-2, 0))
     return Kernel(name, gamma, int(rng.integers(2, 5)), float(rng.choice([0.0, 1.0, -0.5])))
@@ -156,16 +158,21 @@ def _draw_solver(rng: np.random.Generator, machine: str, bias: str, loss: str | 
     """A solver that applies; ``loss`` is None for an indefinite kernel."""
     if rng.uniform() < 0.6:
         return "auto"
+    return str(rng.choice(solvers_of(machine, bias, loss)))
+
+
+def solvers_of(machine: str, bias: str, loss: str | None) -> list[str]:
+    """Return the names of SVC's solvers that apply; ``loss`` is None for an indefinite kernel."""
     if bias == "exact" and machine in ("ovo", "dag", "ova"):
-        return str(rng.choice(PAIRS_OF_VARIABLES))
+        return list(PAIRS_OF_VARIABLES)
     if loss is None:
-        return str(rng.choice(["s2do", "smo"]))
+        return ["s2do", "smo"]
     solvers = [
         name for name in ONE_LEVEL if name != "frank-wolfe" or (loss == "hinge" and machine not in ("ovo", "dag"))
     ]
-    if machine in ("cs", "adm", "atm", "cost-simplex"):
+    if machine in SIMPLEX:
         solvers.remove("working-set")
-    return str(rng.choice(solvers))
+    return solvers
 
 
 def _stretch(case: Case, rng: np.random.Generator) -> Case:

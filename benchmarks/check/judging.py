@@ -57,16 +57,17 @@ def judge(clf: Any, case: Case) -> list[str]:
     K, error = case.kernel.matrix(case.X, by_norms=case.storage.startswith("csr"))
     constant = 1 if case.bias == "regularized" else 0
     complaints = []
-    for part in _parts(clf, case):
+    for part in parts_of(clf, case):
         block = np.ix_(part.rows, part.rows)
-        numbers = _numbers(part, K[block], error[block] + EPSILON * np.abs(K[block]), constant, case)
+        numbers = numbers_of(part, K[block], error[block] + EPSILON * np.abs(K[block]), constant, case)
         complaints += _compare(part, numbers, case)
         if not complaints and case.kernel.semidefinite and part.dual.table.present.sum() <= MOST_VARIABLES:
             complaints += _beside_the_oracle(part, K[block] + constant, case, numbers)
     return complaints
 
 
-def _parts(clf: Any, case: Case) -> list[Part]:
+def parts_of(clf: Any, case: Case) -> list[Part]:
+    """Return the quadratic programs of a fitted SVC: one, or one for each pair of classes."""
     coef = np.asarray(clf.dual_coef_.toarray() if sparse.issparse(clf.dual_coef_) else clf.dual_coef_, dtype=Extended)
     intercept = np.asarray(clf.intercept_, dtype=Extended)
     codes = np.searchsorted(clf.classes_, case.y)
@@ -95,7 +96,8 @@ def _parts(clf: Any, case: Case) -> list[Part]:
     return parts
 
 
-def _numbers(part: Part, K: Array, error: Array, constant: int, case: Case) -> Numbers:
+def numbers_of(part: Part, K: Array, error: Array, constant: int, case: Case) -> Numbers:
+    """Return a program's numbers by kernel values that float64 may have wrong by ``error``."""
     dual, beta = part.dual, part.beta
     scores = (K + constant) @ beta
     f = scores + part.intercept if case.bias == "exact" else scores

@@ -66,6 +66,59 @@ double naive_dual(const Problem& problem, const FullState& state) {
 
 }  // namespace
 
+// Box: a variable may rise unless it is at its cap, and fall unless it is 0; only that part of a gradient counts.
+TEST(problem_violation_of_a_box) {
+    const auto violation = [](double gradient, double a) {
+        return certain_violation(Bound::box, std::span(&gradient, 1), std::span(&a, 1), 2.0);
+    };
+    CHECK(violation(0.5, 0.0) == 0.5 && violation(-0.5, 0.0) == 0.0);
+    CHECK(violation(0.5, 1.0) == 0.5 && violation(-0.5, 1.0) == 0.5);
+    CHECK(violation(0.5, 2.0) == 0.0 && violation(-0.5, 2.0) == 0.5);
+    const double gradient[] = {-3.0, 0.25, 5.0, -0.75}, a[] = {0.0, 1.0, 2.0, 2.0};
+    CHECK(certain_violation(Bound::box, gradient, a, 2.0) == 0.75);
+    CHECK(certain_violation(Bound::box, {}, {}, 2.0) == 0.0);
+}
+
+// Simplex: the largest gradient, or the slack's 0, less the smallest of a variable that may fall; the slack may fall
+// while the sum is below the cap.
+TEST(problem_violation_of_a_simplex) {
+    const double gradient[] = {0.5, -0.25, 1.5};
+    const auto violation = [&](double a0, double a1, double a2) {
+        const double a[] = {a0, a1, a2};
+        return certain_violation(Bound::simplex, gradient, a, 2.0);
+    };
+    CHECK(violation(0.0, 0.0, 0.0) == 1.5);
+    CHECK(violation(0.0, 0.0, 2.0) == 0.0);
+    CHECK(violation(0.0, 0.0, 1.0) == 1.5);
+    CHECK(violation(2.0, 0.0, 0.0) == 1.0);
+    CHECK(violation(1.0, 1.0, 0.0) == 1.75);
+    const double falling[] = {-0.5, -1.0}, free[] = {0.5, 0.5};
+    CHECK(certain_violation(Bound::simplex, falling, free, 1.0) == 1.0);
+}
+
+// Comparisons pass over what is not a number, and an infinite gradient that pushes to a bound looks right.
+TEST(problem_violation_of_what_is_not_finite) {
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    for (const Bound bound : {Bound::box, Bound::simplex}) {
+        for (const double wrong : {nan, infinity, -infinity}) {
+            for (const std::size_t where : {0, 2}) {
+                double numbers[] = {-1.0, -1.0, -1.0}, zeros[] = {0.0, 0.0, 0.0};
+                CHECK(certain_violation(bound, numbers, zeros, 2.0) == 0.0);
+                numbers[where] = wrong;
+                CHECK(certain_violation(bound, numbers, zeros, 2.0) == infinity);
+                numbers[where] = -1.0;
+                zeros[where] = wrong;
+                CHECK(certain_violation(bound, numbers, zeros, 2.0) == infinity);
+            }
+        }
+        const double huge[] = {1e300, -1e300}, a[] = {0.0, 0.0};
+        CHECK(certain_violation(bound, huge, a, 2.0) == 1e300);
+        // The squared hinge has no cap: nothing is at it.
+        const double gradient[] = {0.5}, large[] = {1e200};
+        CHECK(certain_violation(bound, gradient, large, infinity) == 0.5);
+    }
+}
+
 TEST(problem_weak_duality) {
     const Clouds clouds(60, 3, d, 1);
     const DenseSource source(clouds.view(), testing::rbf(0.5));

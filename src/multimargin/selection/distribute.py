@@ -16,6 +16,7 @@ import numpy as np
 from joblib.parallel import get_active_backend
 
 from multimargin.interrupts import allowed
+from multimargin.selection import dask_units
 from multimargin.selection.cells import Evaluate, Outcome, Unit, key_of
 from multimargin.selection.resume import ResumeDirectory
 
@@ -29,7 +30,9 @@ LOST = {
     "ActorDiedError",  # Ray
     "BrokenProcessPool",  # the standard library's and loky's, whose TerminatedWorkerError is one
     "CancelledError",  # Dask: the worker that held the data is gone
+    "CommClosedError",  # Dask: so is the connection
     "KilledWorker",  # Dask: some workers died of the same unit
+    "LostContactError",  # Dask: while data were sent or results waited for
     "NodeDiedError",
     "OutOfMemoryError",
     "RayActorError",
@@ -181,14 +184,10 @@ def _submit_to_dask(backend: Any, task: _Task, units: list[Unit]) -> Iterator[Ou
 
     Other units go on when one is lost; that is told at the end.
     """
-    import distributed
-
-    client = backend.client
-    data = client.scatter(task, broadcast=True, hash=False)
-    futures = [client.submit(_call, data, unit, pure=False, **backend.submit_kwargs) for unit in units]
     lost: BaseException | None = None
+    n_left = len(units)
     try:
-        for future in distributed.as_completed(futures):  # type: ignore[no-untyped-call,unused-ignore]
+        for future in dask_units.submit(backend, _call, task, units):
             try:
                 outcome = future.result()
             except Exception as error:
@@ -196,10 +195,13 @@ def _submit_to_dask(backend: Any, task: _Task, units: list[Unit]) -> Iterator[Ou
                     raise
                 lost = error
                 continue
+            n_left -= 1
             yield outcome
-    finally:
-        client.cancel(futures)
+    except dask_units.LostContactError as error:
+        lost = error
     if lost is not None:
+        if dask_units.workers_of(backend.client) is None:
+            raise RuntimeError(dask_units.scheduler_is_gone(n_left)) from lost
         raise lost
 
 
