@@ -1,6 +1,6 @@
 """Ctrl-C at every moment of every public call: what is left is usable, or as it was.
 
-    python -m benchmarks.interrupt_storm [--count 1000] [--seed 0]
+    python -m benchmarks.interrupt_storm [--count 1000] [--seed 0] [--signal term]
 
 Each call is struck at a moment that is counted, in calls of functions from its begin, so that every run repeats and
 moments between the solvers are found as well as those within them. After it the object must be as it was before, or
@@ -303,14 +303,23 @@ def storm(count: int, seed: int = 0) -> tuple[int, list[str]]:
 @click.command()
 @click.option("--count", default=1000, help="Interrupts to send, rounded up to as many for each call.")
 @click.option("--seed", default=0)
+@click.option("--signal", "which", type=click.Choice(["int", "term"]), default="int", help="Ctrl-C, or SIGTERM.")
 @click.option("--out", default=None, help="Directory that keeps the figures, docs/measured/promises for the page.")
-def main(count: int, seed: int, out: str | None) -> None:
+def main(count: int, seed: int, which: str, out: str | None) -> None:
     """Strike every public call at random moments."""
-    sent, broken = storm(count, seed)
+    if which == "term":
+        from benchmarks.term_storm import term_storm  # which takes its calls from here
+
+        sent, broken = term_storm(count, seed)
+    else:
+        sent, broken = storm(count, seed)
     print("\n".join(broken))
     print(f"{sent} interrupts, {len(broken)} unusable")
     command = f"python -m benchmarks.interrupt_storm --count {count}"
-    keep(out, "interrupts", command, {"interrupts": sent, "unusable": len(broken)})
+    command += "" if which == "int" else " --signal term"
+    keep(
+        out, "interrupts" if which == "int" else "terminations", command, {"interrupts": sent, "unusable": len(broken)}
+    )
     sys.exit(1 if broken else 0)
 
 

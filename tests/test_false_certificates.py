@@ -15,7 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from eighty_bits import Numbers, recompute
 from multimargin import SVC, Certificate, LinearSVC, _core, verify
 from multimargin.binary import evaluate_binary
-from multimargin.certificate import LARGEST_RELATIVE_GAP, worst_of
+from multimargin.certificate import LARGEST_RELATIVE_GAP
+from multimargin.certificate_table import worst_of
 from multimargin.kernels import KernelSpec
 from multimargin.problem import Bias, Loss
 from multimargin.rounding import fits_float32, kernel_sizes

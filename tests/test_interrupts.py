@@ -14,6 +14,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from benchmarks.interrupt_storm import Striker, count_calls, fit_case, storm, strike, striking
+from benchmarks.term_storm import term_storm
 from multimargin import SVC, SVCCV, LinearSVC, LinearSVCCV, verify
 from multimargin.interrupts import allowed, deferred, poll
 
@@ -229,3 +230,8 @@ def test_interrupts_at_the_edges_leave_no_handler_behind(moment: int) -> None:
     with deferred() as waiting:
         ctrl_c()
         assert waiting.take() is not None
+
+
+def test_processes_that_are_asked_to_end_do() -> None:
+    sent, broken = term_storm(30, seed=1)
+    assert (sent, broken) == (30, [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -36,7 +38,7 @@ from multimargin.training_set import TrainingSet
 COUPLED = ("ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr")
 
 
-def zeros(problems: list[BinaryProblem], **more: float) -> list[NewtonStart]:
+def zeros(problems: Sequence[BinaryProblem], **more: float) -> list[NewtonStart]:
     return [NewtonStart(np.zeros(len(p.rows)), **more) for p in problems]  # type: ignore[arg-type]
 
 

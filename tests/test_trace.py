@@ -154,7 +154,7 @@ def test_primal_is_known_only_when_asked_for(data: tuple[np.ndarray, np.ndarray]
 def test_counts_are_those_of_the_final_state(data: tuple[np.ndarray, np.ndarray], name: str) -> None:
     clf = estimator(name, trace=True, warm_start=True).fit(*data)
     state = clf._state[0].amounts
-    for trace, amounts in zip(traces_of(clf), state if isinstance(state, tuple) else (state,), strict=True):
+    for trace, amounts in zip(traces_of(clf), (state,) if isinstance(state, np.ndarray) else state, strict=True):
         n_free = int(((amounts > 0) & (amounts < clf.C)).sum())
         n_bounded = int((amounts == clf.C).sum())
         assert (trace.n_free[-1], trace.n_bounded[-1]) == (n_free, n_bounded)

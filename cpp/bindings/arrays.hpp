@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "gil.hpp"
 #include "types.hpp"
 
 namespace multimargin::bindings {

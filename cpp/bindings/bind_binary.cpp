@@ -1,13 +1,15 @@
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "arrays.hpp"
-#include "binary_batch.hpp"
 #include "binary_path.hpp"
+#include "flat_batch.hpp"
 #include "pair_model.hpp"
 #include "path_sums.hpp"
 #include "python_watcher.hpp"
 #include "statement.hpp"
 #include "store.hpp"
+#include "traces.hpp"
 
 namespace multimargin::bindings {
 
@@ -15,48 +17,45 @@ namespace {
 
 using namespace nb::literals;
 
-void load_start(const Statement& statement, BinaryState& state) {
-    if (statement.start.is_none()) return;
-    const auto amounts = nb::cast<Vector1<double>>(statement.start);
-    if (amounts.shape(0) != state.amounts.size()) throw nb::value_error("the start needs one entry per example");
-    std::copy_n(amounts.data(), amounts.shape(0), state.amounts.begin());
-}
-
-struct BinaryResult {
-    nb::object amounts;
-    BinaryReport report;
-};
-
-nb::object amounts_of(const BinaryTask& task) {
-    std::vector<double> copy = task.state.amounts;
-    const std::size_t n = copy.size();
-    return nb::cast(to_numpy<double>(std::move(copy), {n}));
-}
-
 struct BatchResult {
     nb::list results;
     StopReason stop_reason;
     nb::object error;
 };
 
-BatchResult solve_statements(const Store& store, const std::vector<const Statement*>& statements, Loss loss,
-                             const Options& options, const nb::object& watch) {
-    std::deque<BinaryTask> tasks;
-    for (const Statement* s : statements) {
-        tasks.emplace_back(BinaryProblem(*store.source, s->rows, s->n_positive, s->C, loss));
-        load_start(*s, tasks.back().state);
+// Problems as arrays, and what their solves left: a line of numbers for each, and its trace if there is one.
+struct FlatResult {
+    nb::object amounts, table;
+    nb::list traces;
+    nb::object error;
+};
+
+FlatResult solve_flat(const Store& store, const nb::tuple& given, Loss loss, const Options& options,
+                      const nb::object& watch) {
+    const std::vector<Index> rows = indices_of(nb::cast<Vector1<std::int64_t>>(given[0]));
+    const std::vector<Index> starts = indices_of(nb::cast<Vector1<std::int64_t>>(given[1]));
+    const std::vector<Index> n_positive = indices_of(nb::cast<Vector1<std::int64_t>>(given[2]));
+    const auto C = nb::cast<Vector1<double>>(given[3]);
+    std::span<const double> start;
+    if (!given[4].is_none()) {
+        start = span_of(nb::cast<Vector1<double>>(given[4]));
+        if (start.size() != rows.size()) throw nb::value_error("the start needs one entry per example");
     }
-    PythonWatcher watcher(watch, [&tasks] {
-        nb::list all;
-        for (const BinaryTask& task : tasks) all.append(task.finished ? amounts_of(task) : nb::none());
-        return nb::object(all);
+    FlatBatch batch({store.source.get(), rows, starts, n_positive, span_of(C), loss}, start, options.trace);
+    PythonWatcher watcher(watch, [&batch] {
+        std::vector<double> found = batch.finished_amounts();
+        const std::size_t n = found.size();
+        return nb::cast(to_numpy<double>(std::move(found), {n}));
     });
-    BatchResult result;
     {
-        const nb::gil_scoped_release released;
-        result.stop_reason = solve_batch(tasks, options, &watcher);
+        const ReleasedGil released;
+        solve_batch(batch, options, &watcher);
     }
-    for (const BinaryTask& task : tasks) result.results.append(BinaryResult{amounts_of(task), task.report});
+    FlatResult result;
+    const std::size_t n = batch.amounts.size(), n_problems = unsigned_index(batch.count());
+    result.amounts = nb::cast(to_numpy<double>(std::move(batch.amounts), {n}));
+    result.table = nb::cast(to_numpy<double>(std::move(batch.table), {n_problems, n_report_columns}));
+    for (const std::vector<TracePoint>& trace : batch.traces) result.traces.append(trace_of(trace));
     result.error = watcher.error;
     return result;
 }
@@ -106,7 +105,7 @@ BatchResult solve_path_statements(const Store& store, const std::vector<const St
     });
     BatchResult result;
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         result.stop_reason = solve_paths(*store.source, paths, span_of(Cs), loss, options, pool, &watcher);
     }
     for (const BinaryPath& path : paths) result.results.append(result_of(path));
@@ -146,7 +145,7 @@ nb::list sum_path_shares(const Store& store, const nb::list& given, Index n_thre
     }
     SignalWatcher watcher;
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         ThreadTeam team(n_threads);
         Monitor monitor(&watcher, infinity);
         sum_paths(*store.source, shares, team, monitor);
@@ -183,7 +182,7 @@ NumpyArray<std::int64_t> vote_path_sums(const nb::list& sums, const Matrix<doubl
     votes.n_points = static_cast<Index>(kept.front().shape(2));
     std::vector<std::int64_t> winners;
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         ThreadTeam team(n_threads);
         winners = vote_paths(votes, team);
     }
@@ -226,7 +225,7 @@ class PairPredictor {
     static void run(Index n_threads, Work work) {
         SignalWatcher watcher;
         {
-            const nb::gil_scoped_release released;
+            const ReleasedGil released;
             ThreadTeam team(n_threads);
             Monitor monitor(&watcher, infinity);
             work(team, monitor);
@@ -263,10 +262,12 @@ NumpyArray<std::int64_t> sparse_classes(const PairPredictor& predictor, const Sp
 void bind_binary(nb::module_& module) {
     nb::class_<Statement>(module, "BinaryStatement")
         .def(nb::new_(&make_statement), "rows"_a, "n_positive"_a, "C"_a, "start"_a.none());
-    nb::class_<BinaryReport, Report>(module, "BinaryReport").def_ro("bias", &BinaryReport::bias);
-    nb::class_<BinaryResult>(module, "BinaryResult")
-        .def_ro("amounts", &BinaryResult::amounts)
-        .def_ro("report", &BinaryResult::report);
+    nb::class_<FlatResult>(module, "FlatResult")
+        .def_ro("amounts", &FlatResult::amounts)
+        .def_ro("table", &FlatResult::table)
+        .def_ro("traces", &FlatResult::traces)
+        .def_ro("error", &FlatResult::error);
+    module.def("report_columns", [] { return std::vector<std::string>(report_columns.begin(), report_columns.end()); });
     nb::class_<PathPool>(module, "PathPool").def(nb::init<>());
     nb::class_<PathResult>(module, "PathResult")
         .def_ro("amounts", &PathResult::amounts)
@@ -289,7 +290,7 @@ void bind_binary(nb::module_& module) {
         .def("classes", &dense_classes<float>, "points"_a.noconvert(), "dag"_a, "n_threads"_a)
         .def("classes", &dense_classes<double>, "points"_a.noconvert(), "dag"_a, "n_threads"_a)
         .def("classes", &sparse_classes, "points"_a, "dag"_a, "n_threads"_a);
-    module.def("solve_binary", &solve_statements, "store"_a, "statements"_a, "loss"_a, "options"_a, "watch"_a.none());
+    module.def("solve_binary", &solve_flat, "store"_a, "problems"_a, "loss"_a, "options"_a, "watch"_a.none());
     module.def("solve_binary_paths", &solve_path_statements, "store"_a, "statements"_a, "Cs"_a, "loss"_a, "options"_a,
                "pool"_a, "watch"_a.none());
     module.def("sum_paths", &sum_path_shares, "store"_a, "shares"_a, "n_threads"_a);

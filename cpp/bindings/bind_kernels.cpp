@@ -21,7 +21,7 @@ NumpyArray<T> block(const Store& store, const Vector1<std::int64_t>& rows, const
     const std::size_t n_rows = row_list.size(), n_columns = column_list.size();
     std::vector<T> values(checked_product(static_cast<Index>(n_rows), static_cast<Index>(n_columns)));
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         const auto prepared = store.source->columns<T>(column_list);
         const std::size_t width = unsigned_index(prepared->n_panels() * simd::panel_width);
         AlignedVector<T> padded(n_rows * width);
@@ -65,7 +65,7 @@ NumpyArray<double> scores_at(const Store& store, const Vector1<std::int64_t>& ro
     std::vector<double> result(n * n_scores);
     SignalWatcher watcher;
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         std::vector<Index> all(n);
         std::iota(all.begin(), all.end(), Index{0});
         const auto columns = store.source->foreign_columns(points, all);
@@ -106,7 +106,7 @@ NumpyArray<double> scores_within(const Store& store, const Vector1<std::int64_t>
     std::vector<double> result(n * n_scores);
     SignalWatcher watcher;
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         Coefficients coefficients(std::move(row_list), static_cast<Index>(n_scores));
         for (std::size_t i = 0; i < n_scores * n_rows; ++i) {
             const double value = beta.data()[i];
@@ -133,7 +133,7 @@ void fill_into(const Store& store, const nb::ndarray<double, nb::ndim<2>, nb::c_
     if (out.shape(0) != n || out.shape(1) != n) throw nb::value_error("out must be square, with a line for each row");
     SignalWatcher watcher;
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         ThreadTeam team(n_threads);
         Monitor monitor(&watcher, infinity);
         fill_matrix(*store.source, out.data(), team, monitor);

@@ -74,7 +74,7 @@ LinearResult solve_linear(const LinearData& data, const LinearStatement& s, cons
     }
     LinearReport report;
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         report = descent.run();
     }
     const std::size_t d = unsigned_index(problem.machine.n_classes);
@@ -126,7 +126,7 @@ LinearBatchResult solve_tasks(BinarySolver solve, const LinearData& data, std::d
     });
     LinearBatchResult result;
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         result.stop_reason = solve(data.view, tasks, setting, options, &watcher);
     }
     for (const LinearBinaryTask& task : tasks) {
@@ -206,7 +206,7 @@ nb::tuple take_step(const ProximalPasses& passes, const Array2& scores, const Ar
     std::vector<double> point(passes.size() * passes.width()), coefficients(passes.size() * passes.n_columns());
     double moved = 0.0;
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         ThreadTeam team(n_threads);
         moved = passes.step(scores.data(), from.data(), sigma, point.data(), coefficients.data(), team);
     }
@@ -218,7 +218,7 @@ double find_length(ProximalPasses& passes, const std::tuple<Array2, Array2, Arra
                    double square, Index n_threads) {
     const auto& [scores, change, from] = line;
     check_lines(passes, {&scores, &change}, {&from});
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     ThreadTeam team(n_threads);
     return passes.length(scores.data(), change.data(), from.data(), sigma, linear, square, team);
 }
@@ -231,7 +231,7 @@ void fill_matrix(const ProximalPasses& passes, const LinearData& data, double co
     if (out.shape(0) != side || out.shape(1) != side) throw nb::value_error("out needs a line for each weight");
     SignalWatcher watcher;
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         ThreadTeam team(n_threads);
         Monitor monitor(&watcher, infinity);
         passes.matrix(data.view, constant, point.data(), sigma, out.data(), team, monitor);
@@ -246,7 +246,7 @@ void fill_weighted_gram(const LinearData& data, const Vector1<std::int64_t>& row
     const std::vector<Index> row_list = indices_of(rows);
     SignalWatcher watcher;
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         ThreadTeam team(n_threads);
         Monitor monitor(&watcher, infinity);
         weighted_gram(data.view, row_list, span_of(weights), out.data(), team, monitor);

@@ -20,7 +20,7 @@ using Turn = OnlineLearner::Turn;
 // the turn may be waiting for that lock.
 template <class Look>
 auto in_turn(const OnlineLearner& learner, const Look& look, Turn::Purpose purpose = Turn::look) {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     const Turn turn(learner, purpose);
     return look();
 }
@@ -55,7 +55,7 @@ nb::object add_block(OnlineLearner& learner, const Matrix<double>& X, const Vect
     if (static_cast<Index>(width) != learner.kept().n_features()) throw nb::value_error("the rows have another width");
     PythonWatcher watcher(nb::none(), nullptr);
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         const Turn turn(learner, Turn::change);
         const Helpers helpers(learner, n >= rows_worth_threads ? n_threads : 1);
         Monitor monitor(&watcher, infinity);
@@ -71,7 +71,7 @@ bool improve(OnlineLearner& learner, Index n_rounds, Index n_threads) {
     SignalWatcher watcher;
     bool reached = false;
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         const Turn turn(learner, Turn::change);
         const Helpers helpers(learner, n_threads);
         Monitor monitor(&watcher, infinity);

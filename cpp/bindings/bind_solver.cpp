@@ -5,6 +5,7 @@
 #include "python_watcher.hpp"
 #include "solve.hpp"
 #include "store.hpp"
+#include "traces.hpp"
 #include "two_variables.hpp"
 
 namespace multimargin::bindings {
@@ -80,7 +81,7 @@ Result run_solve(const Store& store, const Machine& machine, Loss loss, const Ve
     PythonWatcher watcher(watch, [&] { return nb::object(nb::cast(amounts_of(problem, state))); });
     Report report;
     {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         report = solve(problem, state, options, &watcher);
     }
     return {nb::cast(amounts_of(problem, state)), nb::cast(scores_of(problem, state)), report, watcher.error};
@@ -187,30 +188,6 @@ nb::dict phases_of(const Phases& phases) {
     result["blocks"] = phases.blocks;
     result["exact_blocks"] = phases.exact_blocks;
     result["feature_sweeps"] = phases.feature_sweeps;
-    return result;
-}
-
-// One array for each number of a point; nothing when no trace was asked for.
-nb::dict trace_of(const std::vector<TracePoint>& points) {
-    nb::dict result;
-    if (points.empty()) return result;
-    const auto add = [&]<class T>(const char* name, T, auto value) {
-        std::vector<T> values;
-        for (const TracePoint& point : points) values.push_back(static_cast<T>(value(point)));
-        result[name] = nb::cast(to_numpy<T>(std::move(values), {points.size()}));
-    };
-    constexpr double real = 0.0;
-    constexpr std::int64_t count = 0;
-    add("seconds", real, [](const TracePoint& p) { return p.seconds; });
-    add("iterations", count, [](const TracePoint& p) { return p.iterations; });
-    add("kernel_rows", count, [](const TracePoint& p) { return p.kernel_rows; });
-    add("violation", real, [](const TracePoint& p) { return p.violation; });
-    add("dual", real, [](const TracePoint& p) { return p.dual; });
-    add("primal", real, [](const TracePoint& p) { return p.primal; });
-    add("n_active", count, [](const TracePoint& p) { return p.census.examples; });
-    add("n_variables", count, [](const TracePoint& p) { return p.census.variables; });
-    add("n_free", count, [](const TracePoint& p) { return p.census.free; });
-    add("n_bounded", count, [](const TracePoint& p) { return p.census.bounded; });
     return result;
 }
 

@@ -18,7 +18,7 @@ Rows rows_of(const nb::bytes& text, std::int64_t first_index) {
     const std::string_view view(text.c_str(), text.size());
     TextRows rows;
     {
-        const nb::gil_scoped_release released;  // bytes do not change
+        const ReleasedGil released;  // bytes do not change
         rows = read_rows(view, first_index);
     }
     const std::size_t n_rows = rows.labels.size(), n_values = rows.values.size(), n_starts = rows.starts.size();

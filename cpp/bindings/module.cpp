@@ -47,4 +47,7 @@ NB_MODULE(_core, module) {
     multimargin::bindings::bind_linear(module);
     multimargin::bindings::bind_text(module);
     multimargin::bindings::bind_online(module);
+    // What a thread or a traceback still holds when the interpreter ends is no leak, and nothing prints from here.
+    nb::set_leak_warnings(false);
+    nb::module_::import_("atexit").attr("register")(nb::cpp_function(&multimargin::bindings::InterpreterEnd::begin));
 }

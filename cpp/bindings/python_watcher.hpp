@@ -22,7 +22,8 @@ class PythonWatcher final : public Watcher {
         : function_(std::move(function)), state_(std::move(state)) {}
 
     Verdict watch(const Progress& progress, const std::function<void()>& synchronize) override {
-        const nb::gil_scoped_acquire gil;
+        const AcquiredGil gil;
+        if (!gil.held()) return Verdict::interrupted;
         try {
             raise_pending_signal();
             if (function_.is_none()) return Verdict::go_on;
@@ -50,7 +51,8 @@ class PythonWatcher final : public Watcher {
 class SignalWatcher final : public Watcher {
   public:
     Verdict watch(const Progress&, const std::function<void()>&) override {
-        const nb::gil_scoped_acquire gil;
+        const AcquiredGil gil;
+        if (!gil.held()) return Verdict::interrupted;
         if (PyErr_CheckSignals() == 0) return Verdict::go_on;
         pending = true;
         return Verdict::interrupted;

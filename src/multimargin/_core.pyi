@@ -174,12 +174,13 @@ def pair_step(numbers: list[float]) -> list[float]: ...
 class BinaryStatement:
     def __init__(self, rows: _Ints, n_positive: int, C: _Floats, start: _Floats | None) -> None: ...
 
-class BinaryReport(Report):
-    bias: float
-
-class BinaryResult:
+class FlatResult:
     amounts: _Floats
-    report: BinaryReport
+    table: _Floats
+    traces: list[dict[str, Any]]
+    error: BaseException | None
+
+def report_columns() -> list[str]: ...
 
 class PathResult:
     amounts: _Floats
@@ -197,11 +198,11 @@ class BatchResult:
 
 def solve_binary(
     store: Store,
-    statements: list[BinaryStatement],
+    problems: tuple[_Ints, _Ints, _Ints, _Floats, _Floats | None],
     loss: Loss,
     options: Options,
-    watch: Callable[[Progress, Callable[[], list[_Floats | None]]], bool] | None,
-) -> BatchResult: ...
+    watch: Callable[[Progress, Callable[[], _Floats]], bool] | None,
+) -> FlatResult: ...
 
 class PathPool:
     def __init__(self) -> None: ...

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from multimargin import _core
 from multimargin.certificate import Objectives
 from multimargin.kernels import KernelStore
-from multimargin.machines import FloatArray
+from multimargin.machines import FloatArray, IntArray
 from multimargin.problem import Bias, Loss
 from multimargin.recovery import FEASIBILITY_TOLERANCE, SUMS_TOLERANCE
+from multimargin.reports import Reports
 from multimargin.rounding import rounding_of
-from multimargin.schemes import BinaryProblem
-from multimargin.solver import Progress, SolverOptions, SolverReport, StopReason, add_phases, read_report
+from multimargin.schemes import BinaryProblem, BinaryProblems, Slices
+from multimargin.solver import Progress, SolverOptions, SolverReport, StopReason, add_phases
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +30,40 @@ class BinarySolution:
 
 
 @dataclass(frozen=True, eq=False)
+class BinarySolutions(Sequence[BinarySolution]):
+    """Many solutions as arrays; each is made when it is asked for."""
+
+    amounts: Slices
+    biases: FloatArray
+    reports: Reports
+
+    def __len__(self) -> int:
+        return len(self.biases)
+
+    @overload
+    def __getitem__(self, index: int) -> BinarySolution: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[BinarySolution]: ...
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        return BinarySolution(self.amounts[index], float(self.biases[index]), self.reports[index])
+
+    def __iter__(self) -> Iterator[BinarySolution]:
+        return (self[i] for i in range(len(self)))
+
+
+@dataclass(frozen=True, eq=False)
 class Batch:
     """The solutions, and the exception (Ctrl-C, a failing callback) that ended the work, if one did."""
 
-    solutions: tuple[BinarySolution, ...]
+    solutions: BinarySolutions
     error: BaseException | None
 
 
-# Called about every 50 ms with the progress and a function that returns the amounts of the problems that are done.
-BatchWatch = Callable[[Progress, Callable[[], list[FloatArray | None]]], bool]
+# Called about every 50 ms with the progress and a function that returns the amounts of the problems that are done,
+# zeros for the others.
+BatchWatch = Callable[[Progress, Callable[[], Slices]], bool]
 
 
 def solve_batch(
@@ -55,30 +81,26 @@ def solve_batch(
     Returns  solutions that are feasible whatever ended the work; those not begun are at zero.
     See      IGEL, cpp/core/binary_solve.cpp.
     """
-    given: Sequence[FloatArray | None] = [None] * len(problems) if starts is None else starts
-    statements = [
-        _core.BinaryStatement(problem.rows, problem.n_positive, problem.C, start)
-        for problem, start in zip(problems, given, strict=True)
-    ]
+    flat = BinaryProblems.of(problems)
+    start = None if starts is None else Slices.of(starts).flat
     result = _core.solve_binary(
         store.core,
-        statements,
+        (flat.rows, flat.starts, flat.counts, flat.C, start),
         getattr(_core.Loss, loss.value),
         options.to_core(),
-        None if watch is None else _adapt(watch),
+        None if watch is None else _adapt(watch, flat.starts),
     )
-    solutions = tuple(
-        BinarySolution(part.amounts, part.report.bias, read_report(part.report)) for part in result.results
-    )
-    error = result.error
+    reports = Reports.from_core(result.table, result.traces)
+    biases = result.table[:, _core.report_columns().index("bias")].copy()
+    error, amounts = result.error, result.amounts
     del result  # see solver.run_core
-    return Batch(solutions, error)
+    return Batch(BinarySolutions(Slices(amounts, flat.starts), biases, reports), error)
 
 
-def _adapt(watch: BatchWatch) -> Callable[[_core.Progress, Callable[[], list[FloatArray | None]]], bool]:
-    def adapted(progress: _core.Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
+def _adapt(watch: BatchWatch, starts: IntArray) -> Callable[[_core.Progress, Callable[[], FloatArray]], bool]:
+    def adapted(progress: _core.Progress, snapshot: Callable[[], FloatArray]) -> bool:
         moment = Progress(**{entry.name: getattr(progress, entry.name) for entry in fields(Progress)})
-        return bool(watch(moment, snapshot))
+        return bool(watch(moment, lambda: Slices(snapshot(), starts)))
 
     return adapted
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from multimargin._validation import resolve_calibration
 from multimargin.calibration import COUPLING, Calibrator, PairCalibrator, fit_calibrator, folds_for_calibration
-from multimargin.certificate import Certificate, worst_of
+from multimargin.certificate import Certificate
+from multimargin.certificate_table import stop_reasons, worst_of
 from multimargin.fitting import Fitted, Recipe, is_watched, make_watch, run_fit, solve_and_certify
 from multimargin.machines import FloatArray, IntArray
 from multimargin.matrices import DataMatrix
@@ -86,7 +87,7 @@ def _scores(model: Model, points: DataMatrix, *, of_pairs: bool) -> FloatArray:
 
 def _what_ended(certificate: Certificate) -> str:
     """Return the reason for which nothing more is to be done, or nothing."""
-    reasons = {part.stop_reason for part in (certificate, *certificate.parts)}
+    reasons = stop_reasons(certificate)
     return next((reason for reason in reversed(ENDS) if reason in reasons), "")
 
 
@@ -138,7 +139,7 @@ class _Calibration:
         if recipe.scheme:
             fit = PairFit.of(part, recipe, store)
             batch, certificate = solve_and_certify_pairs(params, fit, None, watch)
-            model = fit.model([s.amounts for s in batch.solutions], [s.bias for s in batch.solutions])
+            model = fit.model(batch.solutions.amounts, batch.solutions.biases)
             error = batch.error
         else:
             problem = DualProblem(part, recipe.machine, recipe.kernel, recipe.loss, recipe.bias, given_store=store)

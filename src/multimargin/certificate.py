@@ -68,7 +68,7 @@ class Certificate:
         with very many free variables; 0 where it did not.
     remark : str
         Anything that restricts the numbers above.
-    parts : tuple of Certificate
+    parts : sequence of Certificate
         Of a machine made of several problems, all of theirs: for one-vs-one one for each pair of classes, in the
         order of ``intercept_``. The numbers above are then the worst one's, those of what was spent their sums.
     """
@@ -92,7 +92,7 @@ class Certificate:
     blocks: int = 0
     exact_blocks: int = 0
     feature_sweeps: int = 0
-    parts: tuple[Certificate, ...] = field(default=(), repr=False)
+    parts: Sequence[Certificate] = field(default=(), repr=False)
 
     @property
     def optimal(self) -> bool:
@@ -287,25 +287,3 @@ def _without_doubts(numbers: Objectives, tol: float, *, convex: bool) -> tuple[O
     if gap > LARGEST_RELATIVE_GAP * max(abs(numbers.primal), abs(numbers.dual)):
         doubts.append(WIDE_GAP)
     return numbers, doubts
-
-
-def worst_of(parts: Sequence[Certificate]) -> Certificate:
-    """Return the certificate of a machine made of several problems: as good as the worst of them."""
-    rank = [reason.value for reason in StopReason]
-
-    def badness(part: Certificate) -> tuple[bool, bool, bool, float]:
-        return rank.index(part.stop_reason) > 0, not part.verified, not part.optimal, part.kkt_violation
-
-    worst = max(parts, key=badness)
-    return replace(
-        worst,
-        n_iter=sum(part.n_iter for part in parts),
-        seconds=sum(part.seconds for part in parts),
-        kernel_rows=sum(part.kernel_rows for part in parts),
-        cache_hits=sum(part.cache_hits for part in parts),
-        float64_rows=any(part.float64_rows for part in parts),
-        blocks=sum(part.blocks for part in parts),
-        exact_blocks=sum(part.exact_blocks for part in parts),
-        feature_sweeps=sum(part.feature_sweeps for part in parts),
-        parts=tuple(parts),
-    )

@@ -278,7 +278,10 @@ class _Rounds:
             if end.numbers is not None and end.numbers.violation <= self.options.tol and reason in limits:
                 reason = StopReason.CONVERGED
         if end.numbers is not None and (self.options.extra_tol > 0 or self._lost_digits(end)):
-            end = self._anew(end)
+            try:
+                end = self._anew(end)
+            except KeyboardInterrupt as interrupt:  # the point is a good one with the scores that it has
+                reason, self.error = StopReason.INTERRUPTED, interrupt
         last, numbers = self.reports[-1] if self.reports else None, end.numbers
         known = Objectives(np.inf, np.nan, np.inf if last is None else last.violation)
         numbers = known if numbers is None else numbers

@@ -13,7 +13,7 @@ from multimargin.coupling import coefficients
 from multimargin.machines import MACHINES, FloatArray, IntArray
 from multimargin.problem import Bias, DualProblem
 from multimargin.resources import n_threads
-from multimargin.schemes import BinaryProblem, class_problems
+from multimargin.schemes import BinaryProblem, Slices, class_problems
 from multimargin.separability import refuse_if_inseparable
 from multimargin.solver import (
     Progress,
@@ -48,19 +48,18 @@ def solve_one_vs_all(
         None if start is None else [part_of_class(problem, binary, c, start.amounts) for c, binary in enumerate(solved)]
     )
 
-    def watch_parts(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
+    def watch_parts(progress: Progress, snapshot: Callable[[], Slices]) -> bool:
         def state() -> SolverState:
-            parts = [np.zeros(len(b.rows)) if a is None else a for a, b in zip(snapshot(), solved, strict=True)]
-            amounts = join_classes(problem, binaries, _with_mirrored(binaries, parts))
+            amounts = join_classes(problem, binaries, _with_mirrored(binaries, list(snapshot())))
             return SolverState(amounts, None, problem.n_classes, np.zeros(problem.n_classes))
 
         return watch is not None and watch(progress, state)
 
     batch = solve_batch(problem.store, solved, problem.loss, options, starts, None if watch is None else watch_parts)
-    parts = _with_mirrored(binaries, [solution.amounts for solution in batch.solutions])
+    parts = _with_mirrored(binaries, list(batch.solutions.amounts))
     amounts = join_classes(problem, binaries, parts)
-    bias = np.array([solution.bias for solution in batch.solutions])
-    reports = [solution.report for solution in batch.solutions]
+    bias = batch.solutions.biases
+    reports = list(batch.solutions.reports)
     if len(solved) < len(binaries):  # the same objectives again, for nothing
         bias = np.array([bias[0], -bias[0]])
         nothing = dict.fromkeys(reports[0].phases, 0.0)

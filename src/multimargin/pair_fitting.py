@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy as np
 from multimargin.binary import (
     Batch,
     BinarySolution,
+    BinarySolutions,
     evaluate_binary,
     examined_binary,
     progress_of,
@@ -19,8 +21,9 @@ from multimargin.binary import (
     solve_batch,
     sum_reports,
 )
-from multimargin.certificate import Certificate, Objectives, assemble, worst_of
-from multimargin.effort import joined, with_narrow_gap
+from multimargin.certificate import Certificate, Objectives, assemble
+from multimargin.certificate_table import worst_of
+from multimargin.effort import with_narrow_gap
 from multimargin.fitting import (
     Fitted,
     ModelWatch,
@@ -37,12 +40,14 @@ from multimargin.fitting import (
 )
 from multimargin.kernels import KernelStore
 from multimargin.machines import MACHINES, FloatArray
-from multimargin.pair_model import PairModel
+from multimargin.pair_certificates import certify_together
+from multimargin.pair_model import PairModel, model_attributes
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.progress import FitTask, progress_line
+from multimargin.reports import Reports
 from multimargin.resources import n_threads
 from multimargin.rounding import kernel_sizes
-from multimargin.schemes import BinaryProblem, pair_problems
+from multimargin.schemes import BinaryProblem, BinaryProblems, Slices, pair_problems
 from multimargin.separability import refuse_if_inseparable
 from multimargin.solver import (
     Progress,
@@ -52,7 +57,6 @@ from multimargin.solver import (
     SolverReport,
     SolverState,
     StopReason,
-    Watch,
     run_core,
 )
 from multimargin.training_set import TrainingSet
@@ -65,7 +69,7 @@ SMALL_PAIR = 256
 class PairState:
     """Where a one-vs-one fit stands: the dual variables of each pair, for a warm start."""
 
-    amounts: tuple[FloatArray, ...]
+    amounts: Sequence[FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +78,7 @@ class PairFit:
 
     data: TrainingSet
     recipe: Recipe
-    problems: tuple[BinaryProblem, ...]
+    problems: BinaryProblems
     store: KernelStore
 
     @classmethod
@@ -85,14 +89,14 @@ class PairFit:
             kernel = kernel.with_offset(kernel.offset + 1.0)
         if store is None:
             store = KernelStore(data.kernel_data, kernel)
-        return cls(data, recipe, tuple(pair_problems(data)), store)
+        return cls(data, recipe, pair_problems(data), store)
 
-    def model(self, amounts: Sequence[FloatArray], biases: Sequence[float]) -> PairModel:
+    def model(self, amounts: Sequence[FloatArray], biases: FloatArray) -> PairModel:
         return PairModel.from_amounts(
             self.data,
             self.problems,
             amounts,
-            np.array(biases, dtype=np.float64),
+            biases,
             self.recipe.kernel,
             self.recipe.scheme,
         )
@@ -109,13 +113,25 @@ class PairFit:
         return sizes
 
     @property
+    def all_sizes(self) -> FloatArray:
+        """The same of all pairs one after the other."""
+        sizes: FloatArray = self._sizes[self.problems.positions]
+        return sizes
+
+    @property
     def is_small(self) -> bool:
         """Whether every pair is solved beyond tol."""
-        return all(len(each.rows) <= SMALL_PAIR for each in self.problems)
+        return bool(self.problems.sizes.max() <= SMALL_PAIR)
 
     def bias_of(self, problem: BinaryProblem, amounts: FloatArray) -> float:
         """The intercept that follows from the dual variables: a regularised bias is their sum, HL02 (10)."""
         return float(np.sum(signs(problem) * amounts)) if self.recipe.bias is Bias.REGULARIZED else 0.0
+
+    def biases_of(self, amounts: Slices) -> FloatArray:
+        """The same of all pairs."""
+        if self.recipe.bias is not Bias.REGULARIZED:
+            return np.zeros(len(self.problems))
+        return np.add.reduceat(self.problems.signs * amounts.flat, self.problems.starts[:-1])
 
     def dual_problem(self, problem: BinaryProblem) -> DualProblem:
         """The pair as the two-class machine "ww", which is the binary one: both objectives are twice as large."""
@@ -154,11 +170,12 @@ def run_pair_fit(
     if batch.error is not None and not isinstance(batch.error, KeyboardInterrupt):
         raise batch.error
     attributes = pair_attributes(fit, batch.solutions)
-    n_iter = np.array([max(1, solution.report.n_iter) for solution in batch.solutions], dtype=np.int32)
-    state = PairState(tuple(solution.amounts for solution in batch.solutions))
+    reports = batch.solutions.reports
+    n_iter = np.maximum(1, reports.columns["n_iter"]).astype(np.int32)
+    state = PairState(batch.solutions.amounts)
     attributes |= fitted_attributes(params, certificate, n_iter, recipe, (state, data.classes))
     if params["trace"]:
-        recorded = [trace for solution in batch.solutions for trace in solution.report.traces]
+        recorded = [trace for each in reports.traces for trace in each]
         attributes["trace_"] = [end_trace(*each) for each in zip(recorded, certificate.parts, strict=True)]
     return Fitted(batch.error, certificate, attributes, state, fit.store)
 
@@ -169,11 +186,10 @@ def solve_and_certify_pairs(
     """Solve all pairs with the options that the parameters ask for; once more where the gap of a pair is too wide."""
 
     def go_on(left: dict[str, Any], tol: float, last: Batch) -> tuple[Batch, Certificate]:
-        state = PairState(tuple(each.amounts for each in last.solutions))
+        state = PairState(last.solutions.amounts)
         batch, certificate = _solve_once(left, replace(fit, recipe=replace(fit.recipe, tol=tol)), state, watch)
-        both = zip(last.solutions, batch.solutions, strict=True)
-        solutions = tuple(replace(now, report=joined(before.report, now.report)) for before, now in both)
-        return replace(batch, solutions=solutions), certificate
+        reports = batch.solutions.reports.after(last.solutions.reports)
+        return replace(batch, solutions=replace(batch.solutions, reports=reports)), certificate
 
     return with_narrow_gap(params, fit.recipe.tol, _solve_once(params, fit, start, watch), go_on)
 
@@ -187,7 +203,7 @@ def _solve_once(
 
 def check_start(fit: PairFit, start: PairState) -> None:
     """Refuse a start that belongs to other data."""
-    before, now = [len(a) for a in start.amounts], [len(problem.rows) for problem in fit.problems]
+    before, now = np.diff(Slices.of(start.amounts).starts).tolist(), fit.problems.sizes.tolist()
     if before != now:
         raise ValueError(
             f"The state to start from has pairs of {before} examples, the data have pairs of {now}; fit from nothing "
@@ -204,13 +220,13 @@ def _solve(
         small = fit.is_small and params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
         options = make_options(params, fit.recipe, len(fit.data.y), solver, small=small)
         options = with_precision(options, fit.recipe.kernel, fit.data)
-        return _solve_in_turn(fit, options, starts, watch), solver.value, reason
+        return _InTurn(fit, options, watch).run(starts), solver.value, reason
     solver, reason = choose_binary_solver(params["solver"], fit.recipe.kernel)
     small = fit.is_small and params["solver"] == "auto"
     options = make_options(params, fit.recipe, len(fit.data.y), solver, small=small)
     options = with_precision(options, fit.recipe.kernel, fit.data)
 
-    def watch_amounts(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
+    def watch_amounts(progress: Progress, snapshot: Callable[[], Slices]) -> bool:
         return watch is not None and watch(progress, lambda: _attributes_so_far(fit, snapshot()))
 
     batch = solve_batch(
@@ -219,34 +235,102 @@ def _solve(
     return batch, binary_solver_name(params["solver"]), reason
 
 
-def _attributes_so_far(fit: PairFit, amounts: Sequence[FloatArray | None]) -> dict[str, Any]:
+def _attributes_so_far(fit: PairFit, amounts: Slices) -> dict[str, Any]:
     """The model of the pairs that are done, as the others are at zero; an exact bias is not known yet."""
-    known = [np.zeros(len(problem.rows)) if a is None else a for problem, a in zip(fit.problems, amounts, strict=True)]
-    biases = [fit.bias_of(problem, a) for problem, a in zip(fit.problems, known, strict=True)]
-    return model_attributes(fit.data, fit.model(known, biases))
+    return model_attributes(fit.data, fit.model(amounts, fit.biases_of(amounts)))
+
+
+def _with_zeros(fit: PairFit, amounts: Sequence[FloatArray]) -> Slices:
+    """The dual variables of the first pairs, and zeros for the others."""
+    known = np.concatenate([np.zeros(0), *amounts])
+    return Slices(np.concatenate([known, np.zeros(len(fit.problems.rows) - len(known))]), fit.problems.starts)
 
 
 # After one of these the pairs that are left are not begun.
 ENDS = (StopReason.MAX_TIME, StopReason.INTERRUPTED, StopReason.CALLBACK)
 
 
-def _solve_in_turn(
-    fit: PairFit, options: SolverOptions, starts: Sequence[FloatArray] | None, watch: ModelWatch | None
-) -> Batch:
+class _InTurn:
     """Each pair by the general solver; tol and objectives in the units of the binary machine."""
-    done: list[BinarySolution] = []
-    error: BaseException | None = None
-    for index in range(len(fit.problems)):
-        start = None if starts is None else starts[index]
+
+    def __init__(self, fit: PairFit, options: SolverOptions, watch: ModelWatch | None) -> None:
+        self.fit, self.options, self.watch = fit, options, watch
+        self.began = time.perf_counter()
+        self.done: list[BinarySolution] = []
+        self.total: SolverReport | None = None  # of those that are done
+        self.n_support = 0
+        self.ended: StopReason | None = None
+        self.error: BaseException | None = None
+
+    def run(self, starts: Sequence[FloatArray] | None) -> Batch:
+        for index in range(len(self.fit.problems)):
+            idle = self.ended is not None
+            self._add(index, None if starts is None else starts[index])
+            if idle and starts is None and not self.options.trace:
+                break  # the others are where this one is, at zero
+        return Batch(self._solutions(), self.error)
+
+    def _add(self, index: int, start: FloatArray | None) -> None:
         try:
-            solution = _solve_next(fit, options, start, done, watch)
+            solution = self._solve(index, start)
         except KeyboardInterrupt as interrupt:  # outside the core, which keeps what it raises
-            error = interrupt
-            solution = _solve_next(fit, options, start, done, watch, StopReason.INTERRUPTED)
-        error = error or solution.error
-        amounts = solution.state.amounts[:, 0]
-        done.append(BinarySolution(amounts, fit.bias_of(fit.problems[index], amounts), _halved(solution.report)))
-    return Batch(tuple(done), error)
+            self.error, self.ended = interrupt, self.ended or StopReason.INTERRUPTED
+            solution = self._solve(index, start)
+        self.error = self.error or solution.error
+        amounts, report = solution.state.amounts[:, 0], _halved(solution.report)
+        self.ended = self.ended or (report.stop_reason if report.stop_reason in ENDS else None)
+        self.done.append(BinarySolution(amounts, self.fit.bias_of(self.fit.problems[index], amounts), report))
+        plain = replace(report, traces=())
+        self.total = plain if self.total is None else sum_reports([self.total, plain])
+        self.n_support += int((amounts > 0).sum())
+
+    def _solve(self, index: int, start: FloatArray | None) -> Solution:
+        """Solve a pair as the machine "ww"; after an end only make its start feasible."""
+        options, ended = self.options, self.ended
+        left = options.max_time - (time.perf_counter() - self.began)
+        solution = run_core(
+            self.fit.dual_problem(self.fit.problems[index]),
+            replace(
+                options,
+                tol=2 * options.tol,
+                extra_tol=2 * options.extra_tol,
+                max_work=options.max_work / len(self.fit.problems),
+                max_time=max(1e-9, left if ended is None else 0.0),
+            ),
+            None if start is None else SolverState(start[:, None], None, 2),
+            None if self.watch is None or ended is not None else self._told,
+        )
+        if ended is None or solution.report.stop_reason is not StopReason.MAX_TIME:
+            return solution
+        return replace(solution, report=replace(solution.report, stop_reason=ended))
+
+    def _told(self, progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
+        """Tell the caller's function of all pairs as of one solve."""
+        assert self.watch is not None
+        halves = {name: getattr(progress, name) / 2 for name in ("violation", "dual", "primal")}
+        moment = replace(progress, **halves)
+        if self.total is not None:
+            before = progress_of(self.total, len(self.fit.data.y), self.n_support)
+            added = ("iteration", "seconds", "dual", "primal", "kernel_rows", "cache_hits", "n_support")
+            sums = {name: getattr(before, name) + getattr(moment, name) for name in added}
+            moment = replace(moment, violation=max(before.violation, moment.violation), **sums)
+        known = [each.amounts for each in self.done]
+        return self.watch(
+            moment, lambda: _attributes_so_far(self.fit, _with_zeros(self.fit, [*known, snapshot().amounts[:, 0]]))
+        )
+
+    def _solutions(self) -> BinarySolutions:
+        """The solutions as arrays; pairs that are missing are like the last one, which was not begun."""
+        done, n_idle = self.done, len(self.fit.problems) - len(self.done)
+        reports = Reports.of([each.report for each in done])
+        if n_idle:  # at zero every loss is 1
+            losses = np.add.reduceat(self.fit.problems.C, self.fit.problems.starts[:-1])[len(done) :]
+            reports = reports.followed_by(done[-1].report, losses)
+        return BinarySolutions(
+            _with_zeros(self.fit, [each.amounts for each in done]),
+            np.array([each.bias for each in done] + [0.0] * n_idle),
+            reports,
+        )
 
 
 def _halved(report: SolverReport) -> SolverReport:
@@ -259,71 +343,25 @@ def _halved(report: SolverReport) -> SolverReport:
     )
 
 
-def _solve_next(
-    fit: PairFit,
-    options: SolverOptions,
-    start: FloatArray | None,
-    done: list[BinarySolution],
-    watch: ModelWatch | None,
-    ended: StopReason | None = None,
-) -> Solution:
-    """Solve the first pair that is not done, as the machine "ww"; after an end only make its start feasible."""
-    ended = ended or next((each.report.stop_reason for each in done if each.report.stop_reason in ENDS), None)
-    left = options.max_time - sum(each.report.seconds for each in done)
-    solution = run_core(
-        fit.dual_problem(fit.problems[len(done)]),
-        replace(
-            options,
-            tol=2 * options.tol,
-            extra_tol=2 * options.extra_tol,
-            max_work=options.max_work / len(fit.problems),
-            max_time=max(1e-9, left if ended is None else 0.0),
-        ),
-        None if start is None else SolverState(start[:, None], None, 2),
-        None if watch is None or ended is not None else _watch_pair(fit, done, watch),
-    )
-    if ended is None or solution.report.stop_reason is not StopReason.MAX_TIME:
-        return solution
-    return replace(solution, report=replace(solution.report, stop_reason=ended))
+def certify_pairs(fit: PairFit, solutions: BinarySolutions, solver: str, reason: str) -> Certificate:
+    """Return the worst pair's certificate with the sums of what all spent, and those of all."""
+    table, doubtful = certify_together(fit.problems, solutions, fit.recipe, fit.all_sizes, (solver, reason))
+    for index in doubtful.tolist():
+        table.put(index, _certify_pair(fit, fit.problems[index], solutions[index], (solver, reason)))
+    return worst_of(table)
 
 
-def _watch_pair(fit: PairFit, done: list[BinarySolution], watch: ModelWatch) -> Watch:
-    """The caller's function, told of all pairs as of one solve."""
-    before = _last_moment(fit, done) if done else None
-    rest = [None] * (len(fit.problems) - len(done) - 1)
-
-    def told(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
-        halves = {name: getattr(progress, name) / 2 for name in ("violation", "dual", "primal")}
-        moment = replace(progress, **halves)
-        if before is not None:
-            added = ("iteration", "seconds", "dual", "primal", "kernel_rows", "cache_hits", "n_support")
-            sums = {name: getattr(before, name) + getattr(moment, name) for name in added}
-            moment = replace(moment, violation=max(before.violation, moment.violation), **sums)
-        return watch(
-            moment,
-            lambda: _attributes_so_far(fit, [*(each.amounts for each in done), snapshot().amounts[:, 0], *rest]),
-        )
-
-    return told
-
-
-def certify_pairs(fit: PairFit, solutions: Sequence[BinarySolution], solver: str, reason: str) -> Certificate:
-    """Return the worst pair's certificate with the sums of what all spent, and the list of all."""
-    hard = bool(np.isinf(fit.data.C).any())
-    parts = []
-    for problem, solution in zip(fit.problems, solutions, strict=True):
-        report = solution.report
-        numbers = Objectives(report.primal if np.isfinite(report.primal) else np.nan, report.dual, report.violation)
-        if hard and report.verified:
-            scores = pair_scores_at(fit, problem, solution.amounts)
-            numbers = evaluate_binary(
-                problem, solution.amounts, scores, solution.bias, fit.recipe.loss, fit.recipe.bias
-            )
-        if report.verified:
-            sizes = fit.sizes_of(problem)
-            numbers = examined_binary(problem, solution.amounts, numbers, sizes, fit.recipe.loss, fit.recipe.bias)
-        parts.append(assemble(fit.recipe.kernel, numbers, report=report, tol=fit.recipe.tol, solver=(solver, reason)))
-    return worst_of(parts)
+def _certify_pair(
+    fit: PairFit, problem: BinaryProblem, solution: BinarySolution, solver: tuple[str, str]
+) -> Certificate:
+    """Return the certificate of a pair that is verified."""
+    report, recipe = solution.report, fit.recipe
+    numbers = Objectives(report.primal if np.isfinite(report.primal) else np.nan, report.dual, report.violation)
+    if np.isinf(fit.data.C).any():
+        scores = pair_scores_at(fit, problem, solution.amounts)
+        numbers = evaluate_binary(problem, solution.amounts, scores, solution.bias, recipe.loss, recipe.bias)
+    numbers = examined_binary(problem, solution.amounts, numbers, fit.sizes_of(problem), recipe.loss, recipe.bias)
+    return assemble(recipe.kernel, numbers, report=report, tol=recipe.tol, solver=solver)
 
 
 def pair_scores_at(fit: PairFit, problem: BinaryProblem, amounts: FloatArray) -> FloatArray:
@@ -336,37 +374,10 @@ def pair_scores_at(fit: PairFit, problem: BinaryProblem, amounts: FloatArray) ->
     return fit.store.scores(problem.rows[used], np.ascontiguousarray(beta[used, None]), points, n_threads())[:, 0]
 
 
-def pair_attributes(fit: PairFit, solutions: Sequence[BinarySolution]) -> dict[str, Any]:
+def pair_attributes(fit: PairFit, solutions: BinarySolutions) -> dict[str, Any]:
     """Return the attributes of a solved fit; enough to predict."""
-    model = fit.model([s.amounts for s in solutions], [s.bias for s in solutions])
-    return model_attributes(fit.data, model)
+    return model_attributes(fit.data, fit.model(solutions.amounts, solutions.biases))
 
 
-def model_attributes(data: TrainingSet, model: PairModel) -> dict[str, Any]:
-    """Return the fitted attributes of a model that was trained on these data."""
-    return pair_model_attributes(model, data.classes, data.class_weight, data.X.shape)
-
-
-def pair_model_attributes(
-    model: PairModel, classes: np.ndarray, class_weight: np.ndarray, shape: tuple[int, int]
-) -> dict[str, Any]:
-    """Return the fitted attributes in scikit-learn's layout: with two classes both signs are turned."""
-    sign = -1.0 if model.n_classes == 2 else 1.0
-    return {
-        "classes_": classes,
-        "class_weight_": class_weight,
-        "support_": model.support.astype(np.int32),
-        "support_vectors_": model.support_vectors,
-        "n_support_": model.n_support,
-        "dual_coef_": sign * model.dual_coef,
-        "intercept_": sign * model.intercept,
-        "shape_fit_": shape,
-        "_model": model,
-        "_calibrator": None,
-    }
-
-
-def _last_moment(fit: PairFit, solutions: Sequence[BinarySolution]) -> Progress:
-    total = sum_reports([solution.report for solution in solutions])
-    used = [int((solution.amounts > 0).sum()) for solution in solutions]
-    return progress_of(total, len(fit.data.y), sum(used))
+def _last_moment(fit: PairFit, solutions: BinarySolutions) -> Progress:
+    return progress_of(solutions.reports.total(), len(fit.data.y), int((solutions.amounts.flat > 0).sum()))

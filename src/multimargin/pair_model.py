@@ -15,7 +15,7 @@ from multimargin.kernels import KernelSpec, KernelStore, weighted_sums
 from multimargin.machines import FloatArray, IntArray
 from multimargin.matrices import DataMatrix
 from multimargin.resources import n_threads
-from multimargin.schemes import DAG, BinaryProblem, pair_list
+from multimargin.schemes import DAG, BinaryProblem, BinaryProblems, Slices, pair_at, pair_list
 from multimargin.training_set import TrainingSet
 from multimargin.voting import dag_path, dag_scores, ovr_scores, vote, vote_in_order
 
@@ -63,9 +63,10 @@ class PairModel:
     ) -> PairModel:
         """Return the model of each pair's dual variables; an example without a coefficient is no support vector."""
         coef = np.zeros((data.n_classes - 1, len(data.y)))
-        for (i, j), problem, a in zip(pair_list(data.n_classes), problems, amounts, strict=True):
-            coef[j - 1, problem.positive] = a[: problem.n_positive]
-            coef[i, problem.negative] = -a[problem.n_positive :]
+        flat = BinaryProblems.of(problems)
+        pairs = np.repeat(np.arange(len(flat)), flat.sizes)
+        i, j = np.triu_indices(data.n_classes, k=1)
+        coef[np.where(flat.signs > 0, j[pairs] - 1, i[pairs]), flat.positions] = flat.signs * Slices.of(amounts).flat
         used = np.flatnonzero(coef.any(axis=0))
         used = used[np.argsort(data.y[used], kind="stable")]
         rows = data.rows[used]
@@ -144,7 +145,7 @@ class PairModel:
 
     def pair_beta(self, pair: int) -> tuple[IntArray, FloatArray]:
         """Return the positions of a pair's support vectors, and their coefficients."""
-        i, j = pair_list(self.n_classes)[pair]
+        i, j = pair_at(pair, self.n_classes)
         first, second = self.blocks[i], self.blocks[j]
         positions = np.r_[first, second]
         return positions, np.concatenate([self.dual_coef[j - 1, first], self.dual_coef[i, second]])
@@ -156,3 +157,27 @@ class PairModel:
             for positions, beta in map(self.pair_beta, range(len(self.intercept)))
         ]
         return np.asarray(np.vstack(rows))
+
+
+def model_attributes(data: TrainingSet, model: PairModel) -> dict[str, Any]:
+    """Return the fitted attributes of a model that was trained on these data."""
+    return pair_model_attributes(model, data.classes, data.class_weight, data.X.shape)
+
+
+def pair_model_attributes(
+    model: PairModel, classes: np.ndarray, class_weight: np.ndarray, shape: tuple[int, int]
+) -> dict[str, Any]:
+    """Return the fitted attributes in scikit-learn's layout: with two classes both signs are turned."""
+    sign = -1.0 if model.n_classes == 2 else 1.0
+    return {
+        "classes_": classes,
+        "class_weight_": class_weight,
+        "support_": model.support.astype(np.int32),
+        "support_vectors_": model.support_vectors,
+        "n_support_": model.n_support,
+        "dual_coef_": sign * model.dual_coef,
+        "intercept_": sign * model.intercept,
+        "shape_fit_": shape,
+        "_model": model,
+        "_calibrator": None,
+    }

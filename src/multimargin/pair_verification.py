@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from multimargin.binary import evaluate_with_bias, examined_binary, signs
-from multimargin.certificate import Certificate, Objectives, assemble, worst_of
+from multimargin.certificate import Certificate, Objectives, assemble
+from multimargin.certificate_table import worst_of
 from multimargin.fitting import Recipe
 from multimargin.machines import FloatArray
 from multimargin.pair_fitting import PairFit

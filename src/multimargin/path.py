@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from multimargin import _validation as check
 from multimargin._validation import validate_data
 from multimargin.certificate import Certificate
+from multimargin.certificate_table import stop_reasons
 from multimargin.estimators import DATA, SVC
 from multimargin.fitting import Fitted, Recipe, check_control, make_attributes, prepare, run_fit
 from multimargin.given_kernels import refuse_sparse_gram
@@ -22,7 +23,8 @@ from multimargin.interrupts import deferred
 from multimargin.linear.estimator import LinearSVC
 from multimargin.linear.fitting import check_linear_control, read_linear_recipe, run_seeded_fit, with_weights
 from multimargin.machines import Bound, FloatArray, IntArray
-from multimargin.pair_fitting import ENDS, PairFit, PairState, model_attributes, run_pair_fit
+from multimargin.pair_fitting import ENDS, PairFit, PairState, run_pair_fit
+from multimargin.pair_model import model_attributes
 from multimargin.problem import DualProblem, Loss
 from multimargin.progress import FitTask
 from multimargin.schemes import pair_problems
@@ -106,7 +108,7 @@ class SVMPath:
         if isinstance(point.state, PairState):
             assert point.intercept is not None
             fit = PairFit.of(data, recipe)
-            return model_attributes(data, fit.model(point.state.amounts, point.intercept.tolist()))
+            return model_attributes(data, fit.model(point.state.amounts, point.intercept))
         return make_attributes(_problem(data, recipe), point.state)
 
 
@@ -333,7 +335,7 @@ def _dense(coef: Any) -> Any:
 
 
 def _what_ended(certificate: Certificate) -> str:
-    reasons = {part.stop_reason for part in (certificate, *certificate.parts)}
+    reasons = stop_reasons(certificate)
     return next((reason.value for reason in ENDS if reason.value in reasons), "")
 
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from multimargin._validation import validate_data
-from multimargin.certificate import Certificate, assemble, evaluate, examined, worst_of
+from multimargin.certificate import Certificate, assemble, evaluate, examined
+from multimargin.certificate_table import worst_of
 from multimargin.fitting import Recipe
 from multimargin.given_kernels import settle
 from multimargin.linear.model import LinearModel

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from multimargin import _validation as check
 from multimargin._validation import validate_data
+from multimargin.certificate_table import stop_reasons
 from multimargin.estimators import DATA, old_state_unless_done
 from multimargin.fitting import Fitted, warn_if_unfinished
 from multimargin.interrupts import deferred
@@ -244,7 +245,7 @@ class _Search:
             limit = max(1e-9, (float(limit) - (time.perf_counter() - self.began)) / fits_left)
         params = self.params | {"C": C, "max_time": limit}
         fitted = run_seeded_fit(params, data.at(C), read_linear_recipe(params), start, self.task)
-        reasons = {part.stop_reason for part in (fitted.certificate, *fitted.certificate.parts)}
+        reasons = stop_reasons(fitted.certificate)
         ends = {reason.value for reason in ENDS} - {StopReason.MAX_TIME.value}
         self.error, self.stopped = self.error or fitted.error, bool(reasons & ends) or fitted.error is not None
         return fitted

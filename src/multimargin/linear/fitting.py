@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits
 
 from multimargin import _validation as check
 from multimargin.binary import evaluate_with_bias, examined_binary, signs
-from multimargin.certificate import Certificate, assemble, certify, worst_of
+from multimargin.certificate import Certificate, assemble, certify
+from multimargin.certificate_table import worst_of
 from multimargin.coupling import coefficients
 from multimargin.fitting import (
     SMALL_PROBLEM,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from multimargin.certificate import Certificate, Objectives, assemble, evaluate, examined, worst_of
+from multimargin.certificate import Certificate, Objectives, assemble, evaluate, examined
+from multimargin.certificate_table import worst_of
 from multimargin.fitting import Recipe
 from multimargin.linear.fitting import LinearDual
 from multimargin.linear.model import LinearModel

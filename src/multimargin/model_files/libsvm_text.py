@@ -26,8 +26,7 @@ from multimargin.model_files.text_lines import (
     labels_to_write,
     unknown_certificate,
 )
-from multimargin.pair_fitting import pair_model_attributes
-from multimargin.pair_model import PairModel
+from multimargin.pair_model import PairModel, pair_model_attributes
 from multimargin.problem import Bias, Loss
 from multimargin.schemes import DAG, ONE_VS_ONE, pair_list
 

@@ -25,8 +25,7 @@ from multimargin.model_files.values import (
     unpack_machine,
     unpack_value,
 )
-from multimargin.pair_fitting import pair_model_attributes
-from multimargin.pair_model import PairModel
+from multimargin.pair_model import PairModel, pair_model_attributes
 from multimargin.problem import Bias, Loss
 from multimargin.schemes import DAG, ONE_VS_ONE, SCHEMES
 from multimargin.selection.pair_selection import PerPairSVC

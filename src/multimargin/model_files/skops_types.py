@@ -13,6 +13,7 @@ SKOPS_TYPES = (
     "multimargin.calibration.PairCalibrator",
     "multimargin.calibration.Sigmoid",
     "multimargin.certificate.Certificate",
+    "multimargin.certificate_table.CertificateTable",
     "multimargin.estimators.SVC",
     "multimargin.fitting.Recipe",
     "multimargin.kernels.KernelSpec",

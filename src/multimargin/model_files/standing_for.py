@@ -14,8 +14,7 @@ from multimargin.linear.cross_validation import LinearSVCCV
 from multimargin.linear.estimator import LinearSVC
 from multimargin.machines import MACHINES, Machine
 from multimargin.model_files.text_lines import unknown_certificate
-from multimargin.pair_fitting import pair_model_attributes
-from multimargin.pair_model import PairModel
+from multimargin.pair_model import PairModel, pair_model_attributes
 from multimargin.problem import Loss
 from multimargin.schemes import find_scheme
 from multimargin.selection.estimator import SVCCV

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from multimargin.certificate import Certificate
+from multimargin.certificate_table import stop_reasons
 from multimargin.coupling import coefficients
 from multimargin.fitting import solve_and_certify
 from multimargin.machines import FloatArray
@@ -44,7 +45,7 @@ class _Path:
             began = time.perf_counter()
             state, certificate, error, decide = self.solve(C, start)
             solved = time.perf_counter()
-            reasons = {part.stop_reason for part in (certificate, *certificate.parts)}
+            reasons = stop_reasons(certificate)
             if error is not None:
                 raise error
             if reasons & {reason.value for reason in ENDS}:
@@ -132,10 +133,10 @@ class PairPath(_Path):
         fit = PairFit.of(self.data.at(C), self.recipe, self.store)
         watch = None if self.stop is None else self.watch
         batch, certificate = solve_and_certify_pairs(self.work.params, fit, start, watch)
-        amounts = [solution.amounts for solution in batch.solutions]
+        amounts = batch.solutions.amounts
 
         def decide() -> tuple[Decision, int]:
-            model = fit.model(amounts, [solution.bias for solution in batch.solutions])
+            model = fit.model(amounts, batch.solutions.biases)
             sums = [model.pair_beta(pair) for pair in range(len(amounts))]
             D = np.column_stack([self.held_out(model.support[at], beta[:, None])[:, 0] for at, beta in sums])
             decision = decide_pairs(
@@ -143,4 +144,4 @@ class PairPath(_Path):
             )
             return decision, len(model.support)
 
-        return PairState(tuple(amounts)), certificate, batch.error, decide
+        return PairState(amounts), certificate, batch.error, decide

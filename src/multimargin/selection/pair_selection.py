@@ -18,7 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from multimargin._validation import validate_data
-from multimargin.certificate import Certificate, worst_of
+from multimargin.certificate import Certificate
+from multimargin.certificate_table import worst_of
 from multimargin.estimators import DATA, SVC, old_state_unless_done
 from multimargin.interrupts import deferred
 from multimargin.machines import FloatArray
