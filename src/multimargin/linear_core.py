@@ -286,10 +286,13 @@ def _prepared(X: DataMatrix | _core.LinearData) -> _core.LinearData:
     return X if isinstance(X, _core.LinearData) else linear_data(X)
 
 
+_READ = ("passes", "seconds", "violation", "dual", "cost", "width", "n_support", "verified")
+_REASONS = {reason.value: reason for reason in StopReason}
+
+
 def _read(report: _core.LinearReport) -> LinearReport:
-    values = {entry.name: getattr(report, entry.name) for entry in fields(LinearReport) if hasattr(report, entry.name)}
-    values |= {"stop_reason": StopReason(report.stop_reason.name), "n_iter": report.iterations}
-    return LinearReport(**values)
+    values = {name: getattr(report, name) for name in _READ}
+    return LinearReport(stop_reason=_REASONS[report.stop_reason.name], n_iter=report.iterations, **values)
 
 
 def _moment(progress: _core.Progress) -> Progress:

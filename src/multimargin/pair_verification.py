@@ -13,10 +13,11 @@ from multimargin.fitting import Recipe
 from multimargin.machines import FloatArray
 from multimargin.pair_fitting import PairFit
 from multimargin.pair_model import PairModel
+from multimargin.pair_objectives import PairObjectives, evaluate_together
 from multimargin.problem import Bias, Loss
 from multimargin.recovery import BOUND_TOLERANCE, SUMS_TOLERANCE
 from multimargin.resources import n_threads
-from multimargin.schemes import BinaryProblem
+from multimargin.schemes import BinaryProblem, BinaryProblems
 from multimargin.training_set import TrainingSet
 
 
@@ -64,10 +65,33 @@ def judge_pair(
     return examined_binary(problem, amounts, numbers, sizes, recipe.loss, recipe.bias)
 
 
+def judge_together(
+    problems: BinaryProblems, beta: FloatArray, scores: FloatArray, intercepts: FloatArray, recipe: Recipe
+) -> PairObjectives:
+    """Return the same of all pairs one after the other, but for feasibility and rounding."""
+    amounts, C = problems.signs * beta, problems.C
+    snapped, first = amounts, problems.starts[:-1]
+    if recipe.loss is Loss.HINGE:
+        finite = np.where(np.isfinite(C), C, 0.0)
+        largest = np.repeat(np.maximum.reduceat(np.abs(amounts), first), problems.sizes)
+        snapped = np.where(np.abs(snapped) <= BOUND_TOLERANCE * np.minimum(finite, largest), 0.0, snapped)
+        snapped = np.where(np.abs(C - snapped) <= BOUND_TOLERANCE * finite, C, snapped)
+    numbers = evaluate_together(problems, snapped, scores, intercepts, recipe.loss, recipe.bias)
+    if recipe.bias is Bias.EXACT:
+        return numbers
+    wanted, mass = np.add.reduceat(beta, first), np.add.reduceat(np.abs(beta), first)
+    own = np.abs(intercepts - _constant(recipe) * wanted) <= SUMS_TOLERANCE * mass
+    return replace(numbers, violation=np.where(own, numbers.violation, np.inf))
+
+
+def _constant(recipe: Recipe) -> float:
+    """What the kernel adds to every product for a bias that is regularised."""
+    return recipe.kernel.offset + (1.0 if recipe.bias is Bias.REGULARIZED else 0.0)
+
+
 def _is_own_intercept(problem: BinaryProblem, amounts: FloatArray, recipe: Recipe, intercept: float) -> bool:
     """Whether an intercept that is no exact bias follows from the coefficients: HL02 (10)."""
     if recipe.bias is Bias.EXACT:
         return True
-    offset = recipe.kernel.offset + (1.0 if recipe.bias is Bias.REGULARIZED else 0.0)
-    wanted = offset * float(np.sum(signs(problem) * amounts))
+    wanted = _constant(recipe) * float(np.sum(signs(problem) * amounts))
     return abs(intercept - wanted) <= SUMS_TOLERANCE * float(np.abs(amounts).sum())

@@ -54,6 +54,18 @@ class Reports(Sequence[SolverReport]):
         traces = tuple(each.traces for each in reports) if any(each.traces for each in reports) else ()
         return cls(np.array([codes[each.stop_reason] for each in reports], dtype=np.int8), columns, phases, traces)
 
+    @classmethod
+    def of_points(cls, numbers: dict[str, FloatArray], **spent: NDArray[Any]) -> Reports:
+        """Return reports of points that were computed anew in float64, without kernel rows; nothing spent is zeros.
+
+        ``numbers`` are violation, dual and primal; ``spent`` may be seconds and n_iter, and codes of reasons.
+        """
+        n = len(numbers["dual"])
+        columns: dict[str, NDArray[Any]] = {name: np.zeros(n, dtype=np.int64) for name in COUNTS}
+        columns |= {"seconds": np.zeros(n), "verified": np.ones(n, bool), "float64_rows": np.zeros(n, bool)}
+        reasons = spent.pop("reasons", np.full(n, REASONS.index(StopReason.CONVERGED), dtype=np.int8))
+        return cls(reasons, columns | numbers | spent, {})
+
     def followed_by(self, last: SolverReport, primal: FloatArray) -> Reports:
         """Return these and the same one, which has no trace, once for each of these primal objectives."""
         n = len(primal)

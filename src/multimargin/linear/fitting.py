@@ -11,8 +11,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from multimargin import _validation as check
-from multimargin.binary import evaluate_with_bias, examined_binary, signs
-from multimargin.certificate import Certificate, assemble, certify
+from multimargin.certificate import Certificate, certify
 from multimargin.certificate_table import worst_of
 from multimargin.coupling import coefficients
 from multimargin.fitting import (
@@ -28,26 +27,27 @@ from multimargin.fitting import (
 from multimargin.kernels import KernelSpec, check_rows
 from multimargin.linear.decomposing import SIZES, check_decomposition, solve_by_decomposition
 from multimargin.linear.model import LinearModel
-from multimargin.linear.pairs import PairsWatch, solve_pairs
+from multimargin.linear.pair_points import PairPoints
+from multimargin.linear.pair_settling import certify_settled, feasible_points, settle_pairs
+from multimargin.linear.pairs import SolvedPairs, solve_pairs
 from multimargin.linear.points import (
     AUTO,
     DESCENT,
     NEWTON,
+    Clock,
     LinearLimits,
     LinearPoint,
     LinearSeed,
-    LinearSolution,
-    Presolved,
 )
-from multimargin.linear.solving import point_of, settle_linear, solve_linear
+from multimargin.linear.solving import solve_linear
 from multimargin.linear.squared import METHODS, check_squared, solve_squared
 from multimargin.machines import MACHINES, FloatArray, IntArray, Machine
-from multimargin.pair_fitting import ENDS, PairFit, PairState
+from multimargin.pair_fitting import PairFit, PairState
 from multimargin.pair_fitting import check_start as check_pair_start
 from multimargin.problem import Bias, DualProblem, Loss
 from multimargin.progress import FitTask, progress_line
 from multimargin.resources import check_room
-from multimargin.schemes import find_scheme
+from multimargin.schemes import Slices, find_scheme
 from multimargin.separability import refuse_if_inseparable
 from multimargin.solver import Progress, Solution, SolverState, StopReason, check_start
 from multimargin.training_set import TrainingSet
@@ -133,15 +133,11 @@ def run_linear_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, st
     """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C."""
     check_rows(data.X)
     check_weights(data.X.shape[1], data.n_classes * (data.n_classes - 1) // 2 if recipe.scheme else data.n_classes)
-    fit = _PairwiseFit(data, recipe) if recipe.scheme else _MachineFit(data, recipe)
+    max_time = float("inf") if params["max_time"] is None else float(params["max_time"])
+    fit = _PairwiseFit(data, recipe, max_time) if recipe.scheme else _MachineFit(data, recipe)
     small = len(data.y) * recipe.machine.table(data.n_classes).class1.shape[1] <= SMALL_PROBLEM
-    limits = LinearLimits(
-        recipe.tol,
-        int(params["max_iter"]),
-        float("inf") if params["max_time"] is None else float(params["max_time"]),
-        SMALL_PROBLEM_TOL if small else 0.0,
-        params["solver"],
-    )
+    extra_tol = SMALL_PROBLEM_TOL if small else 0.0
+    limits = LinearLimits(recipe.tol, int(params["max_iter"]), max_time, extra_tol, params["solver"])
     with progress_line(int(params["verbose"]), recipe.scheme or recipe.machine.name) as show:
         watch = make_watch(params, show, task) if is_watched(params, task) else None
         with threadpool_limits(limits=1, user_api="blas"):  # sums have the same bits for any number of threads
@@ -152,7 +148,7 @@ def run_linear_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, st
     keep = bool(params["warm_start"]) or unfinished
     attributes = fit.attributes() | {
         "certificate_": certificate,
-        "n_iter_": np.array([max(1, n) for n in fit.n_iter], dtype=np.int32),
+        "n_iter_": np.maximum(1, fit.n_iter).astype(np.int32),
         "fit_status_": int(unfinished),
         "_recipe": recipe,
         "_state": (fit.state(), data.classes) if keep else None,
@@ -182,7 +178,7 @@ class _MachineFit:
         self.problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
         self.recipe = recipe
         self.error: BaseException | None = None
-        self.n_iter: list[int] = []
+        self.n_iter = np.zeros(0, dtype=np.int64)
 
     def solve(self, limits: LinearLimits, start: SolverState | None, watch: ModelWatch | None) -> Certificate:
         check_start(self.problem, start)
@@ -201,7 +197,7 @@ class _MachineFit:
             self.solution = solve_by_decomposition(limits.solver, self.problem, limits, start, watched)
         else:
             self.solution = solve_linear(self.problem, limits, start, watched)
-        self.error, self.n_iter = self.solution.error, [self.solution.report.n_iter]
+        self.error, self.n_iter = self.solution.error, np.array([self.solution.report.n_iter])
         core = Solution(self.solution.point.state, self.solution.report, self.error)
         return certify(
             self.problem, core, tol=self.recipe.tol, solver=self.solution.solver, reason=REASONS[limits.solver]
@@ -225,16 +221,17 @@ class _MachineFit:
 class _PairwiseFit:
     """One binary machine for each pair of classes."""
 
-    def __init__(self, data: TrainingSet, recipe: Recipe) -> None:
+    def __init__(self, data: TrainingSet, recipe: Recipe, max_time: float) -> None:
+        self.clock = Clock(max_time)  # one for everything: a pair may cost less than to look at it
         self.fit = PairFit.of(data, recipe)
         self.error: BaseException | None = None
-        self.solutions: list[LinearSolution] = []
 
     @property
-    def n_iter(self) -> list[int]:
-        return [each.report.n_iter for each in self.solutions]
+    def n_iter(self) -> IntArray:
+        return self.settled.n_iter
 
     def solve(self, limits: LinearLimits, start: PairState | None, watch: ModelWatch | None) -> Certificate:
+        clock = self.clock
         if limits.solver in OF_PAPERS:
             raise ValueError(
                 f"solver={limits.solver!r} does not apply to multi_class={self.fit.recipe.scheme!r}; use "
@@ -245,92 +242,41 @@ class _PairwiseFit:
         if np.isinf(self.fit.data.C).any():
             for binary in self.fit.problems:
                 refuse_if_inseparable(self.fit.dual_problem(binary))
-        found = solve_pairs(self.fit, limits, start, None if watch is None else self._told(limits, watch))
-        self.error = found.error
-        parts: list[Certificate] = []
-        ended: StopReason | None = None
-        for index, part in enumerate(found.parts):
-            solution = self._settle_pair(index, limits, part, watch, ended)
-            reason = solution.report.stop_reason
-            reason = reason if ended is None or reason is StopReason.CONVERGED else ended
-            ended = reason if ended is None and reason in ENDS else ended
-            self.error = self.error or solution.error
-            self.solutions.append(solution)
-            parts.append(self._certify(index, reason, REASONS[limits.solver]))
-        return worst_of(parts)
 
-    def _limits(self, limits: LinearLimits) -> LinearLimits:
-        """Those of one pair as the machine "ww", whose violations are twice as large."""
-        # m - M of an exact bias is the distance of two gradients.
-        return replace(limits, tol=(1.0 if self.fit.recipe.bias is Bias.EXACT else 2.0) * limits.tol)
+        def told(moment: Progress, snapshot: Callable[[], FloatArray]) -> bool:
+            def attributes() -> dict[str, Any]:  # an exact bias is not known yet
+                start = SolvedPairs.at(self.fit, None)
+                return self._attributes_of(feasible_points(self.fit, limits, replace(start, amounts=snapshot())))
 
-    def _problem(self, index: int) -> DualProblem:
-        return self.fit.dual_problem(self.fit.problems[index])
+            return watch is not None and watch(moment, attributes)
 
-    def _told(self, limits: LinearLimits, watch: ModelWatch) -> PairsWatch:
-        own = self._limits(limits)
+        def told_later(moment: Progress, snapshot: Callable[[], PairPoints]) -> bool:
+            return watch is not None and watch(moment, lambda: self._attributes_of(snapshot()))
 
-        def told(moment: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
-            def attributes() -> dict[str, Any]:
-                done = [None if a is None else Presolved(a) for a in snapshot()]
-                points = [None if a is None else point_of(self._problem(i), own, a) for i, a in enumerate(done)]
-                return self._attributes_of(points)
-
-            return watch(moment, attributes)
-
-        return told
-
-    def _settle_pair(
-        self, index: int, limits: LinearLimits, found: Presolved, watch: ModelWatch | None, ended: StopReason | None
-    ) -> LinearSolution:
-        """Certify one pair, after more steps where they are needed; after an end none are made."""
-        left = limits.max_time - sum(each.report.seconds for each in self.solutions)
-        own = replace(self._limits(limits), max_time=max(left, 1e-9))
-        if ended is not None:
-            own = replace(own, max_iter=0)
-
-        def told(moment: Progress, snapshot: Callable[[], LinearPoint]) -> bool:
-            return watch is not None and watch(moment, lambda: self._attributes_of([*self._points(), snapshot()]))
-
-        quiet = watch is None or ended is not None
-        return settle_linear(self._problem(index), own, found, None if quiet else told)
-
-    def _certify(self, index: int, reason: StopReason, why: str) -> Certificate:
-        binary, solution, recipe = self.fit.problems[index], self.solutions[index], self.fit.recipe
-        state = solution.point.state
-        bias = 0.0 if state.bias is None else float(state.bias[1])
-        scores = np.asarray(state.scores)[:, 1]
-        amounts = state.amounts[:, 0]
-        numbers = evaluate_with_bias(binary, amounts, scores, bias, recipe.loss, recipe.bias)
-        numbers = examined_binary(binary, amounts, numbers, self.fit.sizes_of(binary), recipe.loss, recipe.bias)
-        report = replace(solution.report, stop_reason=reason)
-        return assemble(recipe.kernel, numbers, report=report, tol=recipe.tol, solver=(solution.solver, why))
+        found = solve_pairs(self.fit, limits, start, clock, None if watch is None else told)
+        self.settled = settle_pairs(self.fit, limits, found, clock, None if watch is None else told_later)
+        self.error = self.settled.error
+        return worst_of(certify_settled(self.fit, self.settled, REASONS[limits.solver]))
 
     def state(self) -> PairState:
-        return PairState(tuple(each.point.state.amounts[:, 0] for each in self.solutions))
-
-    def _points(self) -> list[LinearPoint | None]:
-        return [each.point for each in self.solutions]
+        return PairState(Slices(self.settled.points.amounts, self.fit.problems.starts))
 
     def attributes(self) -> dict[str, Any]:
-        return self._attributes_of(self._points())
+        return self._attributes_of(self.settled.points)
 
-    def _attributes_of(self, points: list[LinearPoint | None]) -> dict[str, Any]:
-        """The model of these pairs; those that are not done are at zero."""
-        fit, n_pairs = self.fit, len(self.fit.problems)
-        coef, intercept = np.zeros((n_pairs, fit.data.X.shape[1])), np.zeros(n_pairs)
-        beta = sparse.lil_array((fit.data.X.shape[0], n_pairs))
-        for index, (binary, point) in enumerate(zip(fit.problems, points, strict=False)):
-            if point is None:
-                continue
-            own, bias = signs(binary) * point.state.amounts[:, 0], point.state.bias
-            coef[index] = point.weights[:, 1]
-            intercept[index] = fit.recipe.kernel.offset * float(own.sum()) if bias is None else float(bias[1])
-            beta[binary.rows, index] = own
-        compressed = sparse.csr_array(beta)
-        used = np.flatnonzero(np.diff(compressed.indptr))
-        model = LinearModel(coef, intercept, fit.data.n_classes, fit.recipe.scheme)
-        return _attributes(fit.data, model, LinearDual(used, compressed[used]))
+    def _attributes_of(self, points: PairPoints) -> dict[str, Any]:
+        """The model of these points."""
+        fit, problems = self.fit, self.fit.problems
+        beta = problems.signs * points.amounts
+        intercept = points.biases
+        if fit.recipe.bias is not Bias.EXACT:
+            intercept = fit.recipe.kernel.offset * np.add.reduceat(beta, problems.starts[:-1])
+        pairs, held = np.repeat(np.arange(len(problems)), problems.sizes), beta != 0.0
+        places = (problems.rows[held], pairs[held])
+        by_row = sparse.csr_array((beta[held], places), shape=(fit.data.X.shape[0], len(problems)))
+        used = np.flatnonzero(np.diff(by_row.indptr))
+        model = LinearModel(points.coef, intercept, fit.data.n_classes, fit.recipe.scheme)
+        return _attributes(fit.data, model, LinearDual(used, by_row[used]))
 
 
 def _attributes(data: TrainingSet, model: LinearModel, dual: LinearDual) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -26,6 +27,22 @@ class LinearLimits:
     max_time: float = float("inf")
     extra_tol: float = 0.0  # where tol is reached, go on towards this one for a while
     solver: str = AUTO
+
+
+class Clock:
+    """The time of a whole fit: what is spent since it was made, and what is left of a limit."""
+
+    def __init__(self, max_time: float = float("inf")) -> None:
+        self.began = time.perf_counter()
+        self.max_time = max_time
+
+    @property
+    def spent(self) -> float:
+        return time.perf_counter() - self.began
+
+    @property
+    def left(self) -> float:
+        return self.max_time - self.spent
 
 
 @dataclass(frozen=True, eq=False)

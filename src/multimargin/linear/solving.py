@@ -75,11 +75,6 @@ def settle_linear(
     return _Solve(problem, limits, found.state, watch).run_from(found)
 
 
-def point_of(problem: DualProblem, limits: LinearLimits, found: Presolved) -> LinearPoint:
-    """Return the feasible point of two classes where the core is."""
-    return _Solve(problem, limits, found.state, None).settle(quick=True)
-
-
 class _Solve:
     """One solve; ``amounts`` and ``bias`` are its current point, by columns of scores."""
 

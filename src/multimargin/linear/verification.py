@@ -6,22 +6,28 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
+from multimargin.binary import BinarySolutions
 from multimargin.certificate import Certificate, Objectives, assemble, evaluate, examined
-from multimargin.certificate_table import worst_of
+from multimargin.certificate_table import CertificateTable, worst_of
 from multimargin.fitting import Recipe
 from multimargin.linear.fitting import LinearDual
 from multimargin.linear.model import LinearModel
+from multimargin.linear.pair_points import scores_together, weights_together
 from multimargin.machines import FloatArray
-from multimargin.pair_verification import judge_pair
+from multimargin.pair_certificates import certify_together
+from multimargin.pair_verification import judge_pair, judge_together
 from multimargin.problem import Bias, DualProblem
 from multimargin.recovery import recover_amounts
+from multimargin.reports import Reports
 from multimargin.rounding import kernel_sizes
-from multimargin.schemes import BinaryProblem, pair_problems
+from multimargin.schemes import BinaryProblems, Slices, pair_problems
 from multimargin.training_set import TrainingSet
 
 # What rounding may leave between the weights and X' beta, relative to |X|' |beta|.
 WEIGHTS_TOLERANCE = 1e-9
+VERIFIER = ("verify", "recomputed from the data")
 
 
 def verify_linear(model: Any, data: TrainingSet) -> Certificate:
@@ -39,15 +45,11 @@ def verify_linear(model: Any, data: TrainingSet) -> Certificate:
     linear: LinearModel = model._model
     if not recipe.scheme:
         return _assembled(_machine_numbers(linear, dual, recipe, data), recipe)
-    parts = [
-        _assembled(_pair_numbers(linear, dual, index, problem, recipe, data), recipe)
-        for index, problem in enumerate(pair_problems(data))
-    ]
-    return worst_of(parts)
+    return worst_of(_verify_pairs(linear, dual, recipe, data))
 
 
 def _assembled(numbers: Objectives, recipe: Recipe) -> Certificate:
-    return assemble(recipe.kernel, numbers, report=None, tol=recipe.tol, solver=("verify", "recomputed from the data"))
+    return assemble(recipe.kernel, numbers, report=None, tol=recipe.tol, solver=VERIFIER)
 
 
 def _machine_numbers(model: LinearModel, dual: LinearDual, recipe: Recipe, data: TrainingSet) -> Objectives:
@@ -66,18 +68,52 @@ def _machine_numbers(model: LinearModel, dual: LinearDual, recipe: Recipe, data:
     return examined(problem, amounts, beta, numbers if own else replace(numbers, violation=np.inf))
 
 
-def _pair_numbers(
-    model: LinearModel, dual: LinearDual, index: int, problem: BinaryProblem, recipe: Recipe, data: TrainingSet
-) -> Objectives:
-    by_row = np.zeros(data.X.shape[0])
-    by_row[dual.support] = dual.column(index)
-    beta, X = by_row[problem.rows], data.X[problem.rows]
-    weights = np.asarray(X.T @ beta, dtype=np.float64)
-    scores = np.asarray(X @ weights) + recipe.kernel.offset * beta.sum()
-    sizes = kernel_sizes(recipe.kernel, X)
-    numbers = judge_pair(problem, beta, scores, float(model.intercept[index]), recipe, sizes)
-    own = _close(model.coef[index][:, None], weights[:, None], X, beta[:, None])
-    return numbers if own else replace(numbers, violation=np.inf)
+def _verify_pairs(model: LinearModel, dual: LinearDual, recipe: Recipe, data: TrainingSet) -> CertificateTable:
+    """Return the certificates of all pairs: those that nothing is said against together, the others one by one."""
+    problems = pair_problems(data)
+    beta = _coefficients_of_pairs(dual, problems, data)
+    weights = weights_together(data.X, problems, beta)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = scores_together(data.X, problems, weights)
+        scores += recipe.kernel.offset * np.repeat(np.add.reduceat(beta, problems.starts[:-1]), problems.sizes)
+    sizes = kernel_sizes(recipe.kernel, data.X[data.rows])[problems.positions]
+    numbers = judge_together(problems, beta, scores, model.intercept, recipe)
+    foreign = ~_close_together(model.coef, weights, problems, beta, data)
+    numbers.violation[foreign] = np.inf
+    solutions = BinarySolutions(
+        Slices(problems.signs * beta, problems.starts), model.intercept, Reports.of_points(numbers.columns)
+    )
+    table, doubtful = certify_together(problems, solutions, recipe, sizes, VERIFIER)
+    for index in doubtful.tolist():
+        own = slice(*problems.starts[index : index + 2].tolist())
+        each = judge_pair(problems[index], beta[own], scores[own], float(model.intercept[index]), recipe, sizes[own])
+        table.put(index, _assembled(replace(each, violation=np.inf) if foreign[index] else each, recipe))
+    return table
+
+
+def _coefficients_of_pairs(dual: LinearDual, problems: BinaryProblems, data: TrainingSet) -> FloatArray:
+    """Return the coefficients of all pairs one after the other, in the order of their rows."""
+    place = np.full(data.X.shape[0], -1)
+    place[dual.support] = np.arange(len(dual.support))
+    by_pair = sparse.csc_array(dual.beta)
+    by_pair.sum_duplicates()
+    n_support, pairs = by_pair.shape[0], np.repeat(np.arange(len(problems)), problems.sizes)
+    # Entries of the matrix in the order of pairs, and rows in the same one, are numbers that are looked up.
+    known = np.repeat(np.arange(len(problems)), np.diff(by_pair.indptr)) * n_support + by_pair.indices
+    wanted = pairs * n_support + place[problems.rows]
+    found = np.minimum(np.searchsorted(known, wanted), max(0, len(known) - 1))
+    if not len(known):
+        return np.zeros(len(wanted))
+    held = (place[problems.rows] >= 0) & (known[found] == wanted)
+    return np.where(held, by_pair.data[found], 0.0)
+
+
+def _close_together(
+    weights: FloatArray, again: FloatArray, problems: BinaryProblems, beta: FloatArray, data: TrainingSet
+) -> np.ndarray:
+    """``_close`` of each pair."""
+    allowed = WEIGHTS_TOLERANCE * weights_together(abs(data.X), problems, np.abs(beta))
+    return np.asarray((np.abs(weights - again) <= allowed).all(axis=1))
 
 
 def _close(weights: FloatArray, again: FloatArray, X: Any, beta: FloatArray) -> bool:
