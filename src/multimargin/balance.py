@@ -6,25 +6,19 @@ and no pair can mend them in general. The nearest point that can is a projection
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from multimargin.coupling import coefficients
+from multimargin.coupling import coefficients, places_of_classes
 from multimargin.machines import Bound, ComponentTable, FloatArray
 from multimargin.problem import DualProblem
+from multimargin.separate_sums import ACCEPTED, NEGLIGIBLE, TINY, BoolArray, Groups, balance_groups
 
-BoolArray = NDArray[np.bool_]
-
-# Sums up to this share of sum |beta| are rounding.
-NEGLIGIBLE = 1e-13
-# What is still called zero where rounding lets the projection go no further.
-ACCEPTED = 1e-11
 # Projections without halving the sums after which rounding is taken to rule: Newton's method needs a few.
 STUCK = 40
-# A variable up to this share of C is zero, so that sums which only a = 0 mends do become zero.
-TINY = 1e-14
 
 
 @dataclass
@@ -87,8 +81,13 @@ def balance(
     Given    amounts within the bounds.
     Returns  a' = P(a + C nu lambda), P the projection onto the bounds, by Newton's method on the multipliers lambda:
              the sums of beta(a') are the gradient of a convex, piecewise quadratic function of them.
+             Where each variable is about one class alone, each sum by itself: separate_sums.py.
     """
-    projection = _Projection(problem, amounts, movable, Account() if account is None else account)
+    account = Account() if account is None else account
+    if _is_separate(problem):
+        account.projections += 1
+        return _balance_columns(problem, amounts, movable)
+    projection = _Projection(problem, amounts, movable, account)
     multipliers = np.zeros(problem.n_classes)
     point = projection.at(multipliers)
     best, since_best = np.inf, 0  # the sums that were last halved, and the projections since
@@ -102,7 +101,7 @@ def balance(
             return point.amounts
         if not movable.variables.any():
             break
-        direction = -np.linalg.solve(point.curvature + projection.floor * np.eye(problem.n_classes), point.sums)
+        direction = -np.linalg.solve(point.curvature() + projection.floor * np.eye(problem.n_classes), point.sums)
         share, slope = 1.0, float(point.sums @ direction)
         for _ in range(50):
             found = projection.at(multipliers + share * direction)
@@ -115,15 +114,47 @@ def balance(
     return point.amounts if np.abs(point.sums).max() <= ACCEPTED * point.mass else None
 
 
+def _is_separate(problem: DualProblem) -> bool:
+    """Whether every example has one variable for each class, which is in the sum of no other class."""
+    machine, table = problem.machine, problem.machine.table(problem.n_classes)
+    if machine.sum_to_zero or machine.bound is not Bound.BOX:
+        return False
+    return places_of_classes(machine, problem.n_classes) is not None and bool((np.abs(table.value1) == 1.0).all())
+
+
+def _balance_columns(problem: DualProblem, amounts: FloatArray, movable: Movable) -> FloatArray | None:
+    table, y, n = problem.machine.table(problem.n_classes), problem.data.y, problem.n_examples
+    places = places_of_classes(problem.machine, problem.n_classes)
+    assert places is not None
+    own = places[y]
+
+    def by_class(values: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(values, own, axis=1).T.ravel()
+
+    C, n_classes = problem.data.C, problem.n_classes
+    groups = Groups(
+        by_class(table.value1[y]),
+        np.tile(np.where(np.isfinite(C), C, 1.0), n_classes),
+        np.tile(problem.cap, n_classes),
+        n * np.arange(n_classes),
+    )
+    found, balanced = balance_groups(groups, by_class(amounts), by_class(movable.variables))
+    if not balanced.all():
+        return None
+    result = np.empty_like(amounts)
+    np.put_along_axis(result, own, found.reshape(n_classes, n).T, axis=1)
+    return result
+
+
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """The projection for given multipliers: a', its sums and their mass, the function and its curvature."""
+    """The projection for given multipliers: a', its sums and their mass, the function and how to get its curvature."""
 
     amounts: FloatArray
     sums: FloatArray
     mass: float
     value: float
-    curvature: FloatArray
+    curvature: Callable[[], FloatArray]  # which costs more than all the rest, and which the last point needs not
 
 
 class _Projection:
@@ -135,8 +166,12 @@ class _Projection:
         self.y = problem.data.y
         C = problem.data.C
         self.weight = np.where(np.isfinite(C), C, 1.0)  # so that a doubled weight is a repeated row
-        whole = self._curvature(movable.variables)
-        self.floor = max(1e-9 * float(np.abs(np.diag(whole)).max()), np.finfo(float).tiny)
+
+    @cached_property
+    def floor(self) -> float:
+        """What is added to curvatures, so that they are no singular matrices."""
+        whole = self._curvature(self.movable.variables)
+        return max(1e-9 * float(np.abs(np.diag(whole)).max()), float(np.finfo(float).tiny))
 
     def at(self, multipliers: FloatArray) -> _Point:
         self.account.projections += 1
@@ -146,14 +181,18 @@ class _Projection:
         wanted = np.where(self.movable.variables, self.start + step, self.start)
         if self.problem.machine.bound is Bound.BOX:
             amounts = np.clip(wanted, 0.0, self.problem.cap[:, None])
-            curvature = self._curvature(self.movable.variables & (wanted == amounts))
+            inside, tight = self.movable.variables & (wanted == amounts), None
         else:
             amounts, inside, tight = self._onto_simplex(wanted)
-            curvature = self._curvature(inside) - self._held_by_sum(inside, tight)
         amounts[amounts <= TINY * self.weight[:, None]] = 0.0
         beta = coefficients(self.problem.machine, amounts, self.y, self.problem.n_classes)
         sums = beta.sum(axis=0)
         distance = float(np.sum((amounts - self.start) ** 2 / self.weight[:, None]))
+
+        def curvature() -> FloatArray:
+            whole = self._curvature(inside)
+            return whole if tight is None else whole - self._held_by_sum(inside, tight)
+
         return _Point(amounts, sums, _mass(beta), float(multipliers @ sums) - 0.5 * distance, curvature)
 
     def _onto_simplex(self, wanted: FloatArray) -> tuple[FloatArray, BoolArray, BoolArray]:
@@ -198,12 +237,13 @@ class _Projection:
 
 def _weighted_products(table: ComponentTable, weight: FloatArray) -> FloatArray:
     """sum_yp weight_yp nu_yp nu_yp', from the one or two entries of each row of nu."""
-    result = np.zeros((table.n_classes, table.n_classes))
-    np.add.at(result, (table.class1, table.class1), weight * table.value1**2)
+    d = table.n_classes
     two = table.class2 >= 0
     first, second = table.class1[two], table.class2[two]
-    np.add.at(result, (second, second), (weight * table.value2**2)[two])
+    diagonal = np.bincount(table.class1.ravel(), (weight * table.value1**2).ravel(), minlength=d)
+    diagonal += np.bincount(second, (weight * table.value2**2)[two], minlength=d)
     both = (weight * table.value1 * table.value2)[two]
-    np.add.at(result, (first, second), both)
-    np.add.at(result, (second, first), both)
+    once = np.bincount(first * d + second, both, minlength=d * d).reshape(d, d)
+    result: FloatArray = np.asarray(once + once.T, dtype=np.float64)
+    result[np.arange(d), np.arange(d)] += diagonal
     return result

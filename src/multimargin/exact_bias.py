@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from multimargin.balance import NEGLIGIBLE, Account, balance, imbalance, movable_support, movable_without_harm
+from multimargin.balance import Account, balance, imbalance, movable_support, movable_without_harm
 from multimargin.certificate import Objectives, dual_gradient, evaluate
 from multimargin.coupling import coefficients
 from multimargin.interrupts import allowed
@@ -23,6 +23,7 @@ from multimargin.machines import FloatArray
 from multimargin.one_vs_all import with_mirror_image
 from multimargin.problem import Bias, DualProblem
 from multimargin.separability import refuse_if_inseparable
+from multimargin.separate_sums import NEGLIGIBLE
 from multimargin.solver import (
     Progress,
     Solution,

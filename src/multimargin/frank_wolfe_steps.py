@@ -14,11 +14,12 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from multimargin.balance import NEGLIGIBLE, balance, imbalance, movable_support
+from multimargin.balance import balance, imbalance, movable_support
 from multimargin.certificate import Objectives, dual_gradient, evaluate
 from multimargin.coupling import coefficients, margins
 from multimargin.machines import Bound, FloatArray, IntArray
 from multimargin.problem import Bias, DualProblem
+from multimargin.separate_sums import NEGLIGIBLE
 
 # What the linear program may leave of the sums and the reduced costs, in units of their sizes: HiGHS's least.
 LP_TOLERANCE = 1e-10
