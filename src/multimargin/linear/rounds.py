@@ -7,7 +7,7 @@ and targets t - m(b) by coordinate steps from where the last one ended, and then
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from multimargin import linear_core
 from multimargin._core import LinearData
 from multimargin.balance import imbalance
 from multimargin.linear.descending import Descent, DescentWatch
+from multimargin.linear.points import Clock
 from multimargin.linear_core import LinearOptions
 from multimargin.machines import FloatArray
 from multimargin.matrices import DataMatrix, is_sparse
@@ -43,7 +44,7 @@ class _Round:
     size: float = np.inf  # the largest sum
     passes: int = 0
     cost: float = 0.0
-    seconds: float = 0.0
+    clock: Clock = field(default_factory=Clock)
 
 
 def descend_with_bias(
@@ -71,11 +72,7 @@ def descend_with_bias(
         state = SolverState(now.amounts, None, problem.n_classes)
         result = linear_core.solve_linear(inner, left, state, None if watch is None else _told(watch), data)
         now.amounts, report = result.amounts, result.report
-        now.passes, now.cost, now.seconds = (
-            now.passes + report.passes,
-            now.cost + report.cost,
-            now.seconds + report.seconds,
-        )
+        now.passes, now.cost = now.passes + report.passes, now.cost + report.cost
         if report.stop_reason is not StopReason.CONVERGED:
             return _found(now, report.stop_reason, result.error)
         sums, _ = imbalance(problem, now.amounts)
@@ -99,7 +96,7 @@ def _adapt(now: _Round, size: float, tol: float) -> None:
 
 def _left(options: LinearOptions, now: _Round) -> LinearOptions | StopReason:
     passes = options.max_passes if options.max_passes < 0 else options.max_passes - now.passes
-    cost, seconds = options.max_cost - now.cost, options.max_time - now.seconds
+    cost, seconds = options.max_cost - now.cost, options.max_time - now.clock.spent
     if options.max_passes >= 0 and passes <= 0 and now.passes:
         return StopReason.MAX_ITER
     if cost <= 0:
