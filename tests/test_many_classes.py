@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 import pickle
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from multimargin import SVC, verify
+from multimargin import SVC, resources, verify
 from multimargin.schemes import pair_at, pair_list
 
 
@@ -69,3 +71,22 @@ def test_a_stopped_fit_goes_on_to_the_same_model() -> None:
 
 def test_the_place_of_a_pair() -> None:
     assert [pair_at(index, 7) for index in range(21)] == pair_list(7)
+
+
+@pytest.mark.parametrize("machine", ["ovo", "ova", "ww", "cs", "llw"])
+def test_what_the_memory_does_not_hold_is_refused_before_it_is_tried(
+    machine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = many(1000)
+    monkeypatch.setattr(resources, "available_bytes", lambda: 100_000_000)
+    with pytest.raises(MemoryError, match=r"1000 classes.* would take \d+ MB, and 100 MB are available; "):
+        SVC(multi_class=machine).fit(X, y)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space")
+def test_the_limit_of_the_address_space_is_what_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    before = resources.available_bytes()
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * 4096
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (used + 10_000_000, used + 10_000_000))
+    assert resources.available_bytes() <= 10_000_000 < before
