@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import pickle
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
-from multimargin import SVC, LinearSVC, verify
+from multimargin import SVC, LinearSVC, resources, verify
 from multimargin.linear import pair_settling
 from multimargin.linear.solving import settle_linear
 from multimargin.schemes import pair_at, pair_list
@@ -161,3 +163,22 @@ def test_linear_pairs_of_which_each_goes_on_alone(monkeypatch: pytest.MonkeyPatc
 
 def test_the_place_of_a_pair() -> None:
     assert [pair_at(index, 7) for index in range(21)] == pair_list(7)
+
+
+@pytest.mark.parametrize("machine", ["ovo", "ova", "ww", "cs", "llw"])
+def test_what_the_memory_does_not_hold_is_refused_before_it_is_tried(
+    machine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = many(1000)
+    monkeypatch.setattr(resources, "available_bytes", lambda: 100_000_000)
+    with pytest.raises(MemoryError, match=r"1000 classes.* would take \d+ MB, and 100 MB are available; "):
+        SVC(multi_class=machine).fit(X, y)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space")
+def test_the_limit_of_the_address_space_is_what_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    before = resources.available_bytes()
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * 4096
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (used + 10_000_000, used + 10_000_000))
+    assert resources.available_bytes() <= 10_000_000 < before

@@ -32,13 +32,19 @@ LONG, INT = 2**63 - 1, 2**31 - 1
 def validate_data(estimator: Any, X: Any, *others: Any, **options: Any) -> Any:
     """Return what scikit-learn's function of this name does; sparse matrices must fit together before it."""
     check_indices(X)
-    return validation.validate_data(estimator, X, *others, **options)
+    found = validation.validate_data(estimator, X, *others, **options)
+    return (_aligned(found[0]), *found[1:]) if isinstance(found, tuple) else _aligned(found)
 
 
 def check_array(X: Any, **options: Any) -> Any:
     """Return what scikit-learn's function of this name does; sparse matrices must fit together before it."""
     check_indices(X)
-    return validation.check_array(X, **options)
+    return _aligned(validation.check_array(X, **options))
+
+
+def _aligned(X: Any) -> Any:
+    """Return an array whose numbers the core may read, and NumPy adds up in the same order as those of any other."""
+    return np.require(X, requirements="A") if isinstance(X, np.ndarray) else X
 
 
 def _shown(value: Any) -> str:

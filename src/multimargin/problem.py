@@ -11,7 +11,8 @@ import numpy as np
 from multimargin import _core
 from multimargin.coupling import Structure, component_mask, derive_structure
 from multimargin.kernels import KernelSpec, KernelStore
-from multimargin.machines import Bound, FloatArray, IntArray, Machine
+from multimargin.machines import MACHINES, Bound, FloatArray, IntArray, Machine
+from multimargin.resources import check_room
 from multimargin.training_set import TrainingSet
 
 
@@ -59,6 +60,16 @@ class DualProblem:
     bias: Bias = Bias.NONE
     given_bias: FloatArray | None = None
     given_store: KernelStore | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what the memory would not hold before minutes go into it; numbers were counted at 5,000 classes."""
+        n, d = self.n_examples, self.n_classes
+        by_class = self.machine is MACHINES["ova"]  # solved a class at a time
+        check_room(
+            (4.0 if by_class else 8.0) * d * (8 * n + 14 * d),
+            f"The variables of {d} classes and {n} rows, all of which multi_class={self.machine.name!r} sees together,",
+            "train fewer classes at once, or use LinearSVC or OnlineSVC with multi_class='ova'",
+        )
 
     @cached_property
     def store(self) -> KernelStore:

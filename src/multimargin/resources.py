@@ -24,8 +24,8 @@ def n_threads() -> int:
 
 
 def available_bytes() -> int:
-    """Return the memory that may still be used, by the machine's account and by the container's."""
-    limits = [_machine_available()]
+    """Return the memory that may still be used, by the machine's account, the container's and the process's own."""
+    limits: list[float] = [_machine_available()]
     group = Path("/sys/fs/cgroup")
     for limit_file, use_file in (
         (group / "memory.max", group / "memory.current"),
@@ -35,7 +35,21 @@ def available_bytes() -> int:
             limits.append(int(limit_file.read_text()) - int(use_file.read_text()))
         except (OSError, ValueError):
             continue
-    return max(0, min(limits))
+    return int(max(0, min([*limits, _address_space_left()])))
+
+
+def _address_space_left() -> float:
+    """What the process's own limit leaves (ulimit -v), where the system has such a thing."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return float("inf")
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, AttributeError, OSError, ValueError):
+        return float("inf")
+    return limit - used
 
 
 def _machine_available() -> int:

@@ -13,6 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from multimargin.machines import FloatArray, IntArray, Machine, find_machine
+from multimargin.resources import check_room
 from multimargin.training_set import TrainingSet
 
 ONE_VS_ONE = "ovo"
@@ -176,6 +177,12 @@ def members_by_class(data: TrainingSet) -> list[IntArray]:
 
 def pair_problems(data: TrainingSet) -> BinaryProblems:
     """Return one problem for each pair of classes; the first class of a pair is y = +1, as in LIBSVM."""
+    d, n_rows = data.n_classes, (data.n_classes - 1) * len(data.y)
+    check_room(
+        8.0 * (10 * n_rows + 20 * d * d),
+        f"The {d * (d - 1) // 2} pairs of {d} classes, of {n_rows} rows together,",
+        "use multi_class='ova', which is one machine for each class",
+    )
     order = np.argsort(data.y, kind="stable")
     counts = np.bincount(data.y, minlength=data.n_classes)
     begins = np.cumsum(counts) - counts
