@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import resource
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -43,7 +44,7 @@ def _predict(estimator: Any) -> Call:
 
 def _verify(estimator: Any) -> Call:
     estimator.fit(X, Y)
-    return lambda: float(mm.verify(estimator, X, Y).dual_objective)
+    return lambda: float(mm.verify(estimator, X, Y).dual)
 
 
 def _save(estimator: Any) -> Call:
@@ -80,9 +81,11 @@ def _stream(multi_class: str) -> Call:
 
 def go_on(stream: Any) -> None:
     """Use a stream after an error, where memory is there again; the state must be that of the rows it has counted."""
-    from benchmarks.faults.library import disarm
+    from benchmarks.faults.library import disarm, is_loaded
 
-    disarm()
+    if is_loaded():
+        disarm()
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     seen = stream.n_seen_
     stream.partial_fit(X[seen:], Y[seen:])
     if stream.n_seen_ != len(X) or not np.isfinite(stream.decision_function(X)).all():

@@ -50,6 +50,11 @@ def arm(kind: str, n: int, count: int = 1) -> None:
     loaded.arm(KINDS[kind], ctypes.c_long(n), ctypes.c_long(count), ctypes.c_size_t(begin), ctypes.c_size_t(end))
 
 
+def is_loaded() -> bool:
+    """Whether this process was started with the library; where the memory is limited instead, it was not."""
+    return hasattr(ctypes.CDLL(None), "disarm")
+
+
 def disarm() -> int:
     """Return how many calls there were; from now on none fails."""
     stop = ctypes.CDLL(None).disarm

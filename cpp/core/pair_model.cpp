@@ -213,8 +213,7 @@ bool PairModel::scores(const DataView& points, ThreadTeam& team, Monitor& monito
     });
 }
 
-std::int64_t PairModel::winner_of(const double* scores, Index stride) const {
-    thread_local std::vector<int> votes;
+std::int64_t PairModel::winner_of(const double* scores, Index stride, std::vector<int>& votes) const {
     votes.assign(unsigned_index(n_classes()), 0);
     for (Index p = 0; p < n_pairs(); ++p) {
         const auto [i, j] = pairs_[unsigned_index(p)];
@@ -231,7 +230,8 @@ bool PairModel::vote(const DataView& points, ThreadTeam& team, Monitor& monitor,
     }
     return for_each_chunk(points, single_, team, monitor,
                           [&](Index begin, Index count, const double* scores, Index ld) {
-                              for (Index k = 0; k < count; ++k) classes[begin + k] = winner_of(scores + k, ld);
+                              std::vector<int> votes;
+                              for (Index k = 0; k < count; ++k) classes[begin + k] = winner_of(scores + k, ld, votes);
                           });
 }
 

@@ -69,7 +69,7 @@ class PairModel {
     template <class T>
     void walk_pair(Index pair, const DataView& points, std::span<const Index> rows, std::vector<double>& scores,
                    Monitor& monitor) const;
-    std::int64_t winner_of(const double* scores, Index stride) const;
+    std::int64_t winner_of(const double* scores, Index stride, std::vector<int>& votes) const;
 
     const KernelSource& source_;
     std::vector<Index> n_support_, begin_;  // support vectors of class c: begin_[c] .. begin_[c + 1]

@@ -1,9 +1,32 @@
 #include "parallel.hpp"
 
 #include <chrono>
+#include <new>
 #include <system_error>
 
 namespace multimargin {
+
+namespace {
+
+// Address space that glibc reserves for a thread's heap. More than 32 MB are never taken from what was freed before, so
+// that asking for them tells what the system still gives; no page of them is touched.
+constexpr std::size_t bytes_of_a_thread = std::size_t{1} << 26;
+
+}  // namespace
+
+bool add_thread(std::vector<std::thread>& threads, std::function<void()> work) {
+    void* room = ::operator new(bytes_of_a_thread, std::nothrow);
+    if (room == nullptr) return false;
+    ::operator delete(room);
+    try {
+        threads.emplace_back([work = std::move(work)] {
+            if (std::uncaught_exceptions() == 0) work();  // asking makes the thread's record of exceptions
+        });
+    } catch (const std::system_error&) {
+        return false;
+    }
+    return true;
+}
 
 ThreadTeam::~ThreadTeam() {
     {
@@ -16,11 +39,7 @@ ThreadTeam::~ThreadTeam() {
 
 void ThreadTeam::start_workers() {
     while (static_cast<Index>(workers_.size()) < n_threads_ - 1) {
-        try {
-            workers_.emplace_back([this] { worker_loop(); });
-        } catch (const std::system_error&) {
-            n_threads_ = static_cast<Index>(workers_.size()) + 1;  // the system allows no more threads
-        }
+        if (!add_thread(workers_, [this] { worker_loop(); })) n_threads_ = static_cast<Index>(workers_.size()) + 1;
     }
 }
 

@@ -13,6 +13,11 @@
 
 namespace multimargin {
 
+// Adds a thread that runs `work`; false where the system allows no more, or has no memory for what it keeps of one. A
+// thread's first exception takes some, and where that fails the C library aborts: so it is taken at the start, while
+// there is enough.
+bool add_thread(std::vector<std::thread>& threads, std::function<void()> work);
+
 // Runs numbered tasks on several threads. Which thread runs a task never changes its result:
 // every task writes its own output, and reductions over tasks are done by the caller in order.
 class ThreadTeam {

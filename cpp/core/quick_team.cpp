@@ -1,6 +1,6 @@
 #include "quick_team.hpp"
 
-#include <system_error>
+#include "parallel.hpp"
 
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
@@ -30,11 +30,7 @@ QuickTeam::~QuickTeam() {
 
 void QuickTeam::start_workers() {
     while (static_cast<Index>(workers_.size()) < n_threads_ - 1) {
-        try {
-            workers_.emplace_back([this] { worker_loop(); });
-        } catch (const std::system_error&) {
-            n_threads_ = static_cast<Index>(workers_.size()) + 1;  // the system allows no more threads
-        }
+        if (!add_thread(workers_, [this] { worker_loop(); })) n_threads_ = static_cast<Index>(workers_.size()) + 1;
     }
 }
 

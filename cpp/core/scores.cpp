@@ -125,17 +125,17 @@ struct Pass {
     void add_product(std::span<const T> matrix, const T* const* values, Index count, Index panel) const {
         if constexpr (std::is_same_v<T, float>) {
             const Index n_scores = static_cast<Index>(matrix.size()) / rows_per_tile;
-            thread_local AlignedVector<float> sums, gathered(unsigned_index(rows_per_tile * panel_width));
+            AlignedVector<float> sums(unsigned_index(n_scores * panel_width), 0.0F), gathered;
             const T* tile = values[0];
             bool in_one_piece = true;
             for (Index r = 1; r < count; ++r) in_one_piece = in_one_piece && values[r] == tile + r * panel_width;
             if (!in_one_piece) {
+                gathered.resize(unsigned_index(count * panel_width));
                 for (Index r = 0; r < count; ++r) {
                     std::copy_n(values[r], panel_width, gathered.data() + r * panel_width);
                 }
                 tile = gathered.data();
             }
-            sums.assign(unsigned_index(n_scores * panel_width), 0.0F);
             for (Index begin = 0; begin < count; begin += terms_per_sum) {
                 const Index terms = std::min(terms_per_sum, count - begin);
                 simd::best_table().multiply({matrix.data() + begin, rows_per_tile, 1, tile + begin * panel_width,
@@ -190,9 +190,10 @@ bool add_scores(const KernelColumns<T>& columns, const Coefficients& coefficient
     const Pass<T> pass{columns, *rows, tiled, scores, ld, monitor};
     std::vector<double> kernel(unsigned_index(columns.n_panels())), all(kernel.size());
     const auto task = [&](Index panel) {
-        thread_local AlignedVector<T> tile(unsigned_index(rows_per_tile * panel_width));
+        // Not thread_local: a thread's first use of one allocates, and where that fails the C library aborts.
+        const RawMemory tile(unsigned_index(std::min(rows_per_tile, rows->size()) * panel_width) * sizeof(T));
         Stopwatch watch;
-        kernel[unsigned_index(panel)] = pass.add_to_panel(panel, tile.data());
+        kernel[unsigned_index(panel)] = pass.add_to_panel(panel, static_cast<T*>(tile.get()));
         if (extras.finished) extras.finished(panel);
         all[unsigned_index(panel)] = watch.lap();
     };

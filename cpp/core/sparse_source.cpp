@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <mutex>
 
 #include "sparse_pairs.hpp"
 
@@ -87,6 +89,31 @@ struct LocalPanel {
     std::vector<T> values;
 };
 
+// Working memory of tasks that run side by side: each takes one that is idle and puts it back.
+template <class T>
+class Spares {
+  public:
+    std::unique_ptr<T> take() {
+        {
+            const std::lock_guard lock(mutex_);
+            if (!idle_.empty()) {
+                auto found = std::move(idle_.back());
+                idle_.pop_back();
+                return found;
+            }
+        }
+        return std::make_unique<T>();
+    }
+    void put_back(std::unique_ptr<T> used) {
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(std::move(used));
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<T>> idle_;
+};
+
 template <class T>
 class SparseColumns final : public KernelColumns<T> {
   public:
@@ -160,7 +187,8 @@ class SparseColumns final : public KernelColumns<T> {
     }
 
     void run_on_local_panel(simd::SparseTile<T> tile, const SparseRows<T>& chosen, Index first_row, Index p) const {
-        thread_local LocalPanel<T> local;
+        auto spare = spares_.take();
+        LocalPanel<T>& local = *spare;
         number_features(local, chosen, first_row, tile.n_rows, p);
         scatter(local, p);
         translate(local, chosen, first_row, tile.n_rows);
@@ -170,6 +198,7 @@ class SparseColumns final : public KernelColumns<T> {
         tile.panel = local.panel.data();
         run_tile(source_.table(), tile, evaluation_);
         for (const Size place : local.written) local.panel[unsigned_index(place)] = T(0);
+        spares_.put_back(std::move(spare));
     }
 
     bool is_worth_keeping() const {
@@ -246,6 +275,7 @@ class SparseColumns final : public KernelColumns<T> {
     bool loses_digits_ = false;  // some value may have to be computed from differences
     bool is_kept_ = false;
     AlignedVector<T> kept_;  // panels over all features
+    mutable Spares<LocalPanel<T>> spares_;
 };
 
 }  // namespace
