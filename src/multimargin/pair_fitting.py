@@ -360,7 +360,8 @@ def _certify_pair(
     if np.isinf(fit.data.C).any():
         scores = pair_scores_at(fit, problem, solution.amounts)
         numbers = evaluate_binary(problem, solution.amounts, scores, solution.bias, recipe.loss, recipe.bias)
-    numbers = examined_binary(problem, solution.amounts, numbers, fit.sizes_of(problem), recipe.loss, recipe.bias)
+    exact_bias = solution.bias if recipe.bias is Bias.EXACT else None
+    numbers = examined_binary(problem, solution.amounts, numbers, fit.sizes_of(problem), recipe.loss, exact_bias)
     return assemble(recipe.kernel, numbers, report=report, tol=recipe.tol, solver=solver)
 
 

@@ -19,7 +19,7 @@ from multimargin.problem import Bias, DualProblem, Loss
 BOUND_TOLERANCE = 1e-12
 # What rounding may leave between the coefficients and feasible dual variables, as a share of C_i or of sum_p a_ip.
 FEASIBILITY_TOLERANCE = 1e-10
-# What it may leave of sum_i beta_ic, which an exact bias makes zero, as a share of sum_i |beta_ic|.
+# What it may leave of sum_i beta_ic, which an exact bias makes zero, as a share of sum_i |beta_ic|; and of sum_c b_c.
 SUMS_TOLERANCE = 1e-9
 
 
@@ -212,12 +212,17 @@ def _snap(problem: DualProblem, amounts: FloatArray) -> FloatArray:
     return np.where(full, snapped * np.divide(cap, total, out=np.ones_like(total), where=full), snapped)
 
 
-def is_feasible(problem: DualProblem, amounts: FloatArray, beta: FloatArray) -> bool:
-    """Return whether the dual variables give these coefficients and keep within their bounds."""
+def is_feasible(problem: DualProblem, amounts: FloatArray, beta: FloatArray, bias: FloatArray | None = None) -> bool:
+    """Return whether the dual variables give these coefficients and keep within their bounds, and b is the machine's.
+
+    Where scores sum to zero, so does b: the primal of any other may be below the optimum.
+    """
     C = np.where(np.isfinite(problem.data.C), problem.data.C, 0.0)
     allowed = FEASIBILITY_TOLERANCE * (C + np.abs(amounts).sum(axis=1))[:, None]
     used = amounts.sum(axis=1, keepdims=True) if problem.machine.bound is Bound.SIMPLEX else amounts
     if problem.bias is Bias.EXACT and not is_balanced(beta, SUMS_TOLERANCE):
+        return False
+    if bias is not None and problem.machine.sum_to_zero and abs(bias.sum()) > SUMS_TOLERANCE * np.abs(bias).sum():
         return False
     within = (amounts >= -allowed).all() and (used <= problem.cap[:, None] + allowed).all()
     if not (np.isfinite(amounts).all() and np.isfinite(beta).all()):

@@ -302,7 +302,8 @@ class _PairwiseFit:
         scores = np.asarray(state.scores)[:, 1]
         amounts = state.amounts[:, 0]
         numbers = evaluate_with_bias(binary, amounts, scores, bias, recipe.loss, recipe.bias)
-        numbers = examined_binary(binary, amounts, numbers, self.fit.sizes_of(binary), recipe.loss, recipe.bias)
+        exact_bias = None if state.bias is None else bias
+        numbers = examined_binary(binary, amounts, numbers, self.fit.sizes_of(binary), recipe.loss, exact_bias)
         report = replace(solution.report, stop_reason=reason)
         return assemble(recipe.kernel, numbers, report=report, tol=recipe.tol, solver=(solution.solver, why))
 

@@ -158,7 +158,7 @@ class _Solve:
     def _machine_bias(self) -> FloatArray | None:
         if not self.task.free_bias:
             return None
-        return np.array([-self.bias[0], self.bias[0]]) if self.binary else self.bias.copy()
+        return np.array([-self.bias[0], self.bias[0]]) if self.binary else self.task.centred(self.bias.copy())
 
     def run_from(self, found: Presolved) -> LinearSolution:
         if not found.begun:

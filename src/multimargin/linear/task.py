@@ -168,6 +168,13 @@ class LinearTask:
             found = np.concatenate([found, self.constant * beta.sum(axis=0, keepdims=True)])
         return found
 
+    def centred(self, weights: FloatArray) -> FloatArray:
+        """Return weights whose rows sum to zero where the machine asks for that: in sums, rounding adds up.
+
+        The last row may be an exact bias. Off zero its scores are none of the machine's, and the primal no bound.
+        """
+        return weights - weights.mean(axis=-1, keepdims=True) if self.sum_to_zero else weights
+
     @cached_property
     def _sparse_with_constant(self) -> DataMatrix:
         constant = np.full((self.n_examples, 1), self.constant)

@@ -63,7 +63,7 @@ def _machine_numbers(model: LinearModel, dual: LinearDual, recipe: Recipe, data:
     numbers = evaluate(problem, amounts, scores, bias)
     own = _close(model.coef.T, weights, X, beta)
     own = own and (recipe.bias is Bias.EXACT or _close_constant(model.intercept, constant, recipe.kernel.offset, beta))
-    return examined(problem, amounts, beta, numbers if own else replace(numbers, violation=np.inf))
+    return examined(problem, amounts, beta, numbers if own else replace(numbers, violation=np.inf), bias)
 
 
 def _pair_numbers(
