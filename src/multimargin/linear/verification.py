@@ -12,6 +12,7 @@ from multimargin.certificate_table import worst_of
 from multimargin.fitting import Recipe
 from multimargin.linear.fitting import LinearDual
 from multimargin.linear.model import LinearModel
+from multimargin.linear.task import as_scores_sum
 from multimargin.machines import FloatArray
 from multimargin.pair_verification import judge_pair
 from multimargin.problem import Bias, DualProblem
@@ -55,8 +56,8 @@ def _machine_numbers(model: LinearModel, dual: LinearDual, recipe: Recipe, data:
     beta = np.zeros((data.X.shape[0], problem.n_classes))
     beta[dual.support] = dual.beta
     X, beta = data.X[data.rows], beta[data.rows]
-    weights = np.asarray(X.T @ beta, dtype=np.float64)
-    constant = recipe.kernel.offset * beta.sum(axis=0)
+    weights = as_scores_sum(problem.machine, np.asarray(X.T @ beta, dtype=np.float64))
+    constant = as_scores_sum(problem.machine, recipe.kernel.offset * beta.sum(axis=0))
     scores = np.asarray(X @ weights) + constant
     bias = model.intercept if recipe.bias is Bias.EXACT else np.zeros(problem.n_classes)
     amounts = recover_amounts(problem, beta, scores + bias)
