@@ -117,6 +117,14 @@ def test_solves_for_a_narrow_gap_share_one_budget(monkeypatch: pytest.MonkeyPatc
     assert max(spent) < sum(spent) < 1.01 * effort.work_limit(len(case.y))
 
 
+def test_steps_that_search_for_two_scalars_count_as_what_they_cost() -> None:
+    """Those of "atm" look for one scalar within the search for another, each time for some thousand multiply-adds."""
+    case = make_case(5, 1680, 0.6)
+    clf = case.estimator().fit(case.stored(), case.y, sample_weight=case.weight)
+    assert clf.certificate_.stop_reason == "stalled"
+    assert effort.work_limit(len(case.y)) / clf.certificate_.n_iter > 10_000  # 4,700 when they counted as any others
+
+
 def test_ridges_beyond_a_factor_do_not_loop() -> None:
     """Squared losses add 1 / (2 C_i) to the diagonal: over 24 orders of C_i a factor overflows."""
     X, y = draw_data(120, 4, 3)
