@@ -125,6 +125,33 @@ def test_verify_finds_variables_as_good_as_the_trained_ones(name: str, loss: Los
     assert verify(clf, X, y).optimal
 
 
+@pytest.mark.parametrize("name", ["ats", "atm"])
+@pytest.mark.parametrize("exponent", range(-16, -10))
+@pytest.mark.parametrize("size", [0.01, 0.02, 0.03])
+def test_a_variable_beside_its_bound_is_recovered_as_it_is_judged(name: str, exponent: int, size: float) -> None:
+    # The own variable is 0 and must be, another is nearly 0: no shift makes both 0, and which one is left beside its
+    # bound decides on the violation, however near that is. The gradients lure to the wrong end of the line.
+    X, y = draw_data(1, 12, 3)
+    problem = make_problem(X, y, name, C=0.01, loss=Loss.SQUARED_HINGE, bias=Bias.EXACT)
+    table, first = problem.machine.table(3), int(np.flatnonzero(y == 0)[0])
+    own = int(np.flatnonzero(table.class1[0] == 0)[0])
+    others = [p for p in range(3) if p != own]
+    amounts = np.zeros((12, 3))
+    small = 3 * 10.0**exponent * size
+    amounts[first, others] = [small, size]
+    charge = amounts / 0.02 if name == "ats" else np.full((12, 3), amounts.sum() / 0.02)
+    margin = problem.targets + 1.0
+    margin[first] = (problem.targets - charge)[first]
+    margin[first] += small / 0.02
+    margin[first, own] += 0.01
+    scores = np.zeros((12, 3))
+    for p in range(3):
+        scores[np.arange(12), table.class1[y, p]] = table.value1[y, p] * margin[:, p]
+    assert evaluate(problem, amounts, scores).violation < 1e-9
+    beta = coefficients(problem.machine, amounts, y, 3)
+    assert evaluate(problem, recover_amounts(problem, beta, scores), scores).violation < 1e-8
+
+
 @pytest.mark.parametrize("change", ["longer", "shorter", "one entry"])
 @each_machine
 def test_tampered_model_is_not_optimal(name: str, change: str) -> None:

@@ -9,8 +9,9 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.check.cases import make_case
 from helpers import draw_data, make_problem, own_machines
-from multimargin import SVC, effort
+from multimargin import SVC, effort, fitting
 from multimargin.machines import FloatArray, IntArray
 from multimargin.problem import Bias, Loss
 from multimargin.solver import SolverOptions, StopReason, solve
@@ -98,6 +99,30 @@ def test_named_solver_has_no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(effort, "WORK_ON_300_ROWS", 1e3)
     clf = SVC(multi_class="ww", C=100.0, solver="two-level").fit(X, y)
     assert clf.certificate_.stop_reason == "converged"
+
+
+def test_solves_for_a_narrow_gap_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights over 24 orders leave a gap that rounding lets no solve narrow: each would use up a budget."""
+    spent: list[float] = []
+
+    def counted(*args: Any) -> Any:
+        solution = solve(*args)
+        spent.append(solution.report.phases["work"])
+        return solution
+
+    monkeypatch.setattr(fitting, "solve", counted)
+    case = make_case(1, 15482)
+    case.estimator().fit(case.stored(), case.y, sample_weight=case.weight)
+    assert len(spent) > 1
+    assert max(spent) < sum(spent) < 1.01 * effort.work_limit(len(case.y))
+
+
+def test_steps_that_search_for_two_scalars_count_as_what_they_cost() -> None:
+    """Those of "atm" look for one scalar within the search for another, each time for some thousand multiply-adds."""
+    case = make_case(5, 1680, 0.6)
+    clf = case.estimator().fit(case.stored(), case.y, sample_weight=case.weight)
+    assert clf.certificate_.stop_reason == "stalled"
+    assert effort.work_limit(len(case.y)) / clf.certificate_.n_iter > 10_000  # 4,700 when they counted as any others
 
 
 def test_ridges_beyond_a_factor_do_not_loop() -> None:

@@ -214,6 +214,18 @@ def test_rounding_that_swallows_tol_is_told() -> None:
     assert certificate.kkt_violation > certificate.tol
 
 
+def test_rounding_of_a_large_exact_bias_is_charged() -> None:
+    # Scores are met exactly but for b, whose last digit alone costs more than the whole dual: nothing is proven.
+    rows = np.array([[1e27, 9.0], [1.1e27, 9.0], [1.3e27, 9.0]])
+    clf = SVC(kernel="linear", bias="exact", loss="squared_hinge", C=1e-4, tol=1e-3)
+    with pytest.warns(ConvergenceWarning, match="stalled"):
+        clf.fit(rows, [0, 0, 1])
+    checked = verify(clf, rows, [0, 0, 1])
+    assert (clf.certificate_.optimal, checked.optimal) == (False, False)
+    assert "the primal by" in clf.certificate_.remark
+    assert clf.certificate_.primal > 2 * clf.certificate_.dual
+
+
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "laplacian", "sigmoid"])
 def test_kernel_sizes_bound_kernel_values(name: str) -> None:
     kernel = KernelSpec(name, gamma=0.3, coef0=0.5, degree=3, offset=1.0)

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from benchmarks.check.cases import Case
 from benchmarks.check.duals import Dual, recover
-from benchmarks.check.formulas import EPSILON, Array, Extended, table_of
+from benchmarks.check.formulas import EPSILON, SUM_TO_ZERO, Array, Extended, table_of
 from benchmarks.check.oracle import MOST_VARIABLES, best_dual
 
 ROUNDING = 64  # times epsilon times the sum of magnitudes
@@ -52,6 +52,8 @@ def judge(clf: Any, case: Case) -> list[str]:
     published = [item.toarray() if sparse.issparse(item) else np.asarray(item) for item in published]
     if not all(np.isfinite(item).all() for item in published):
         return [f"coefficients are not finite, optimal={clf.certificate_.optimal}"]
+    if (off := _off_zero(clf, case)) != 0.0:
+        return [f"the intercepts sum to {off:.2g}, not to zero"]
     if case.linear:
         return _judge_linear(clf, case)
     K, error = case.kernel.matrix(case.X, by_norms=case.storage.startswith("csr"))
@@ -64,6 +66,19 @@ def judge(clf: Any, case: Case) -> list[str]:
         if not complaints and case.kernel.semidefinite and part.dual.table.present.sum() <= MOST_VARIABLES:
             complaints += _beside_the_oracle(part, K[block] + constant, case, numbers)
     return complaints
+
+
+def _off_zero(clf: Any, case: Case) -> float:
+    """Return the sum of the exact biases of a machine whose scores sum to zero, 0 where rounding alone left it.
+
+    Any other b is none of the machine's points, and the primal there no bound. (A regularised one is a sum of
+    coefficients like any score, rounded in proportion to them.)
+    """
+    b = np.asarray(clf.intercept_, dtype=Extended)
+    if case.machine not in SUM_TO_ZERO or case.bias != "exact" or len(b) == 1:
+        return 0.0
+    total = float(b.sum())
+    return total if abs(total) > FEASIBLE * float(np.abs(b).sum()) else 0.0
 
 
 def parts_of(clf: Any, case: Case) -> list[Part]:

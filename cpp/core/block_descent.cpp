@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace multimargin {
 
@@ -276,7 +277,8 @@ bool BlockDescent<T>::run(double target, Index max_steps, Monitor& monitor, Tall
         const Sweep result = sweep(visit_share * largest_, left, monitor);
         left -= result.steps;
         tally.iterations += result.steps;
-        monitor.spend(cost_of_scan() + static_cast<double>(result.steps) * cost_of_step());
+        monitor.spend(cost_of_scan() + static_cast<double>(result.steps) * cost_of_step() +
+                      std::exchange(scratch_.work, 0.0));
         tally.dual += result.gain;
         if (!result.moved) return false;
         since_ += result.steps;

@@ -28,9 +28,11 @@ struct ExampleProblem {
     bool uniform = false;   // known: D and w are the same for all variables
 };
 
-// Memory that is reused from one example to the next.
+// Memory that is reused from one example to the next. `work` adds up, in multiply-adds, what a solution costs beyond a
+// usual one: two scalars are searched for, one within the other, and how long that takes depends on the numbers.
 struct ExampleScratch {
     std::vector<double> start, breakpoints, pull, entries;
+    double work = 0.0;
 };
 
 void solve_box_example(const ExampleProblem& problem, std::span<double> a, ExampleScratch& scratch);

@@ -78,6 +78,9 @@ void project(const ExampleProblem& problem, std::span<double> a, ExampleScratch&
     for (double& value : a) value = std::max(0.0, value - phi);
 }
 
+// Of each component when tau is searched for: its breakpoint, the sort, divisions at some five points.
+constexpr double work_of_root = 70.0;
+
 // Any weights: two scalars, tau = w'delta inside, theta (the multiplier of the sum) outside.
 class TwoScalars {
   public:
@@ -93,6 +96,7 @@ class TwoScalars {
 
     double tau_at(double theta) {
         if (shared_ == 0.0) return 0.0;
+        scratch_.work += work_of_root * static_cast<double>(scratch_.start.size());
         scratch_.breakpoints.clear();
         for (std::size_t p = 0; p < scratch_.start.size(); ++p) {
             const double pull = shared_ * problem_.weight[p];

@@ -148,22 +148,30 @@ def evaluate_with_bias(
 
 
 def examined_binary(
-    problem: BinaryProblem, amounts: FloatArray, numbers: Objectives, sizes: FloatArray, loss: Loss, bias: Bias
+    problem: BinaryProblem,
+    amounts: FloatArray,
+    numbers: Objectives,
+    sizes: FloatArray,
+    loss: Loss,
+    exact_bias: float | None,
 ) -> Objectives:
     """Return the numbers of a point with its rounding, given ``kernel_sizes``; outside the bounds nothing is known."""
-    cap = problem.C if loss is Loss.HINGE else np.full(len(problem.C), np.inf)
-    rounding = rounding_of(sizes, (signs(problem) * amounts)[:, None], amounts[:, None], cap)
-    feasible = _is_feasible(problem, amounts, cap, bias)
+    squared = loss is Loss.SQUARED_HINGE
+    level = 1.0 + (0.0 if exact_bias is None else abs(exact_bias))
+    beta = (signs(problem) * amounts)[:, None]
+    rounding = rounding_of(sizes, beta, amounts[:, None], problem.C, squared=squared, level=level)
+    cap = np.full(len(problem.C), np.inf) if squared else problem.C
+    feasible = _is_feasible(problem, amounts, cap, balanced=exact_bias is not None)
     return replace(numbers, violation=numbers.violation if feasible else np.inf, rounding=rounding)
 
 
-def _is_feasible(problem: BinaryProblem, amounts: FloatArray, cap: FloatArray, bias: Bias) -> bool:
-    """Whether the variables keep within their bounds and, with an exact bias, balance, but for rounding."""
+def _is_feasible(problem: BinaryProblem, amounts: FloatArray, cap: FloatArray, *, balanced: bool) -> bool:
+    """Whether the variables keep within their bounds and, if they must, balance, but for rounding."""
     allowed = FEASIBILITY_TOLERANCE * (np.where(np.isfinite(problem.C), problem.C, 0.0) + np.abs(amounts))
     if not bool((amounts >= -allowed).all() and (amounts <= cap + allowed).all()):
         return False
     total = float(np.sum(signs(problem) * amounts))
-    return bias is not Bias.EXACT or abs(total) <= SUMS_TOLERANCE * float(np.abs(amounts).sum())
+    return not balanced or abs(total) <= SUMS_TOLERANCE * float(np.abs(amounts).sum())
 
 
 def _violation(beta: FloatArray, error: FloatArray, y: FloatArray, cap: FloatArray, bias: Bias) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -26,24 +26,30 @@ def work_limit(n_examples: int) -> float:
     return WORK_ON_300_ROWS * max(1.0, (n_examples / 300) ** 3) if n_examples <= FEW_ROWS else float("inf")
 
 
+def work_left(n_examples: int, phases: Mapping[str, Any]) -> float:
+    """Return what is left of the limit after what a report's phases count, of one problem or of many."""
+    return work_limit(n_examples) - float(np.sum(phases.get("work", 0.0)))
+
+
 def with_narrow_gap(
     params: dict[str, Any],
     tol: float,
     first: tuple[Solved, Certificate],
     go_on: Callable[[dict[str, Any], float, Solved], tuple[Solved, Certificate]],
+    left_of: Callable[[Solved], float],
 ) -> tuple[Solved, Certificate]:
     """Go on from a solve that met tol while the dual is less than half of the primal, with a tenth of its violation.
 
     A violation of v bounds the gap by v sum C, which is much where C is large. ``go_on`` solves from the last solution
-    to a smaller tol, with the parameters' limits less what was spent. Ends when the gap is narrow, or when a solve does
-    not reach its tol or no longer helps, which is what rounding does.
+    to a smaller tol, with the parameters' limits and those of work less what was spent. Ends when the gap is narrow, or
+    when a solve does not reach its tol or no longer helps, which is what rounding does.
     """
     solved, certificate = first
     while (violation := _violation_of_wide_gap(certificate)) > 0.0:
-        left = _limits_left(params, certificate)
-        if left is None:
+        left, work = _limits_left(params, certificate), left_of(solved)
+        if left is None or work <= 0.0:
             return solved, certificate
-        solved, found = go_on(params | left, violation / 10, solved)
+        solved, found = go_on(params | left | {"max_work": work}, violation / 10, solved)
         reached = found.stop_reason == StopReason.CONVERGED.value or _violation_of_wide_gap(found) > 0.0
         found = _judged(found, tol, certificate)
         helped = found.relative_gap <= 0.9 * certificate.relative_gap

@@ -3,8 +3,7 @@
 The bias adds sum_i beta_ic = 0 for every class to the dual (WWDOC Problem 2), which steps on one example or on a pair
 of variables cannot keep. But V(b) = min_w of the primal is convex with dV/db_c = -sum_i beta_ic, and a step
 min_b V(b) + |b - b_k|^2 / (2 rho) is the machine with a regularised bias: the kernel k + rho and the targets
-t - m(b_k), after which b_{k+1} = b_k + rho sum_i beta_i. At the end the sums, small by then, are made zero by moving
-variables that may move (balance.py), and the scores belong to that point.
+t - m(b_k), after which b_{k+1} = b_k + rho sum_i beta_i. At the end the sums, small by then, are made zero (balance.py).
 """
 
 from __future__ import annotations
@@ -163,10 +162,12 @@ class _Rounds:
         sums, mass = imbalance(self.problem, found.amounts)
         scores = None if found.scores is None else found.scores - rho * sums
         bias = now.bias + rho * sums
-        # Where only differences of scores count, sums add up to zero, and b too but for rounding.
-        self.now = _Iterate(found.amounts, scores, bias - bias.mean() if self.centred else bias)
+        self.now = _Iterate(found.amounts, scores, self._centred(bias))
         size = float(np.abs(sums).max())
         return solution.report.stop_reason, 0.0 if size <= NEGLIGIBLE * mass else size
+
+    def _centred(self, bias: FloatArray) -> FloatArray:
+        return bias - bias.mean() if self.centred else bias  # it is, but for rounding
 
     def _left(self) -> SolverOptions | StopReason:
         """What is left of the limits for the next round, or that nothing is."""
@@ -237,7 +238,7 @@ class _Rounds:
         elif len(moved):
             scores = scores + difference
             # With a smooth kernel nearly all of the change is a constant: that of the sums.
-            bias = bias - difference[moved].mean(axis=0)
+            bias = self._centred(bias - difference[moved].mean(axis=0))
         return _Iterate(amounts, scores, bias, evaluate(self.problem, amounts, scores, bias))
 
     def _lost_digits(self, point: _Iterate) -> bool:

@@ -14,7 +14,7 @@ from multimargin import _validation as check
 from multimargin import frank_wolfe
 from multimargin.causes import likely_cause
 from multimargin.certificate import Certificate, certify
-from multimargin.effort import joined, with_narrow_gap, work_limit
+from multimargin.effort import joined, with_narrow_gap, work_left, work_limit
 from multimargin.exact_bias import solve
 from multimargin.given_kernels import settle
 from multimargin.kernels import KernelSpec, KernelStore
@@ -172,7 +172,7 @@ def make_options(
         tol=recipe.tol,
         max_iter=int(params["max_iter"]),
         max_time=float("inf") if params["max_time"] is None else float(params["max_time"]),
-        max_work=work_limit(n_examples) if params["solver"] == "auto" else float("inf"),
+        max_work=params.get("max_work", work_limit(n_examples)) if params["solver"] == "auto" else float("inf"),
         shrink_variables=variables and not small,
         shrink_examples=examples and not small,
         cache_bytes=float(cache_bytes(params["cache_size"], needed=8.0 * n_examples**2)),
@@ -253,7 +253,8 @@ def solve_and_certify(
         solution, certificate = _solve_once(left, problem, replace(recipe, tol=tol), last.state, watch)
         return replace(solution, report=joined(last.report, solution.report)), certificate
 
-    return with_narrow_gap(params, recipe.tol, _solve_once(params, problem, recipe, start, watch), go_on)
+    first, n = _solve_once(params, problem, recipe, start, watch), problem.n_examples
+    return with_narrow_gap(params, recipe.tol, first, go_on, lambda last: work_left(n, last.report.phases))
 
 
 def _solve_once(
@@ -263,11 +264,8 @@ def _solve_once(
         options = make_options(params, recipe, problem.n_examples, SolverChoice.S2DO, small=False)
         solution = frank_wolfe.solve(problem, options, start, watch)
         return solution, certify(problem, solution, tol=recipe.tol, solver=frank_wolfe.FRANK_WOLFE, reason="asked for")
-    binary = is_one_vs_all(problem)
-    if binary:
-        solver, reason = choose_binary_solver(params["solver"], problem.kernel)
-    else:
-        solver, reason = choose_solver(params["solver"], problem)
+    binary, choice = is_one_vs_all(problem), params["solver"]
+    solver, reason = choose_binary_solver(choice, problem.kernel) if binary else choose_solver(choice, problem)
     options = make_options(params, recipe, problem.n_examples, solver, small=_is_small(params, problem))
     options = with_precision(options, recipe.kernel, problem.data)
     solution = (solve_one_vs_all if binary else solve)(problem, options, start, watch)

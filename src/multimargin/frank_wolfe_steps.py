@@ -302,6 +302,7 @@ def best_bias(
         rows = rows - rows.mean(axis=1, keepdims=True)
     rest = dual_gradient(problem, amounts, scores + bias)[free]
     other = bias + np.linalg.lstsq(rows, rest, rcond=None)[0]
+    other = other - other.mean() if problem.machine.sum_to_zero else other  # as it is but for rounding
     found = evaluate(problem, amounts, scores, other)
     return (other, found) if found.violation <= tol else (bias, numbers)
 

@@ -10,6 +10,7 @@ from multimargin.certificate import (
     INDEFINITE,
     LARGEST_RELATIVE_GAP,
     NOT_VERIFIED,
+    ROOM_FOR_VERIFY,
     TESTED,
     WIDE_GAP,
 )
@@ -99,11 +100,15 @@ def _beyond_doubt(
             total = np.add.reduceat(problems.signs * amounts, first)
             good &= np.abs(total) <= SUMS_TOLERANCE * np.add.reduceat(np.abs(amounts), first)
         mass = np.add.reduceat(np.abs(amounts) * sizes, first)
-        each = EPSILON * sizes * np.repeat(mass, problems.sizes)
-        free = np.maximum(np.where(np.isfinite(cap), cap, 0.0) - amounts, 0.0)
-        charged = np.add.reduceat(np.where(amounts > 0, free, 0.0) * each, first)
-        good &= 2.0 * np.maximum.reduceat(each, first) <= recipe.tol
+        level = 1.0 + (np.abs(solutions.biases) if recipe.bias is Bias.EXACT else np.zeros(len(solutions)))
+        each = EPSILON * (sizes * np.repeat(mass, problems.sizes) + np.repeat(level, problems.sizes))
+        charge = np.maximum(finite - amounts, 0.0) if recipe.loss is Loss.HINGE else finite * each
+        charged = np.add.reduceat(np.where(amounts > 0, charge, 0.0) * each, first)
+        score, violation = 2.0 * ROOM_FOR_VERIFY * np.maximum.reduceat(each, first), found["violation"]
+        good &= (score <= recipe.tol) & ~((violation <= recipe.tol) & (violation + score > recipe.tol))
         good &= np.isfinite(found["dual"]) & ~np.isnan(found["violation"])
         if convex:
-            good &= np.isfinite(found["primal"]) & ((room < 0.0) | (EPSILON * mass**2 + charged <= room))
+            good &= np.isfinite(found["primal"]) & (
+                (room < 0.0) | (ROOM_FOR_VERIFY * (EPSILON * mass**2 + charged) <= room)
+            )
         return np.asarray(good & ~np.isinf(np.maximum.reduceat(C, first)))

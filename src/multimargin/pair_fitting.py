@@ -23,7 +23,7 @@ from multimargin.binary import (
 )
 from multimargin.certificate import Certificate, Objectives, assemble
 from multimargin.certificate_table import worst_of
-from multimargin.effort import with_narrow_gap
+from multimargin.effort import with_narrow_gap, work_left
 from multimargin.fitting import (
     Fitted,
     ModelWatch,
@@ -191,7 +191,14 @@ def solve_and_certify_pairs(
         reports = batch.solutions.reports.after(last.solutions.reports)
         return replace(batch, solutions=replace(batch.solutions, reports=reports)), certificate
 
-    return with_narrow_gap(params, fit.recipe.tol, _solve_once(params, fit, start, watch), go_on)
+    first = _solve_once(params, fit, start, watch)
+    return with_narrow_gap(
+        params,
+        fit.recipe.tol,
+        first,
+        go_on,
+        lambda last: work_left(len(fit.data.y), last.solutions.reports.phases),
+    )
 
 
 def _solve_once(
@@ -360,7 +367,8 @@ def _certify_pair(
     if np.isinf(fit.data.C).any():
         scores = pair_scores_at(fit, problem, solution.amounts)
         numbers = evaluate_binary(problem, solution.amounts, scores, solution.bias, recipe.loss, recipe.bias)
-    numbers = examined_binary(problem, solution.amounts, numbers, fit.sizes_of(problem), recipe.loss, recipe.bias)
+    exact_bias = solution.bias if recipe.bias is Bias.EXACT else None
+    numbers = examined_binary(problem, solution.amounts, numbers, fit.sizes_of(problem), recipe.loss, exact_bias)
     return assemble(recipe.kernel, numbers, report=report, tol=recipe.tol, solver=solver)
 
 

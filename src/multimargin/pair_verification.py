@@ -62,7 +62,8 @@ def judge_pair(
     numbers = evaluate_with_bias(problem, snapped, scores, intercept, recipe.loss, recipe.bias)
     if not _is_own_intercept(problem, amounts, recipe, intercept):
         numbers = replace(numbers, violation=np.inf)
-    return examined_binary(problem, amounts, numbers, sizes, recipe.loss, recipe.bias)
+    exact_bias = intercept if recipe.bias is Bias.EXACT else None
+    return examined_binary(problem, amounts, numbers, sizes, recipe.loss, exact_bias)
 
 
 def judge_together(

@@ -19,7 +19,7 @@ from multimargin.problem import Bias, DualProblem, Loss
 BOUND_TOLERANCE = 1e-12
 # What rounding may leave between the coefficients and feasible dual variables, as a share of C_i or of sum_p a_ip.
 FEASIBILITY_TOLERANCE = 1e-10
-# What it may leave of sum_i beta_ic, which an exact bias makes zero, as a share of sum_i |beta_ic|.
+# What it may leave of sum_i beta_ic, which an exact bias makes zero, as a share of sum_i |beta_ic|; and of sum_c b_c.
 SUMS_TOLERANCE = 1e-9
 
 
@@ -68,9 +68,6 @@ class _Line:
         self.problem, self.a, self.direction = problem, a, direction
         C = problem.data.C[members]
         self.C = np.where(np.isfinite(C), C, 0.0)  # 0 for the hard margin: nothing bounds it, nothing is charged
-        # Beside the amounts of the model a C may be so huge that a share of it is an amount.
-        sums = np.abs(a).sum(axis=1)
-        self.near = BOUND_TOLERANCE * (sums + np.minimum(self.C, sums.max(initial=0.0)))[:, None]
         self.cap = problem.cap[members]
         self.simplex = problem.machine.bound is Bound.SIMPLEX
         self.target_slope = float(problem.machine.table(problem.n_classes).target[y, : a.shape[1]] @ direction)
@@ -87,11 +84,20 @@ class _Line:
             else:
                 self.lowest = np.maximum(self.lowest, room)
 
+    def near(self, a: FloatArray) -> FloatArray:
+        """How close to a bound counts as at it: never further than what ``_snap`` puts there in the end.
+
+        A point judged with a variable at its bound that is then left beside it would be one of another violation.
+        """
+        sums = np.abs(a).sum(axis=1)
+        return _near_zero(self.C[:, None], sums[:, None], sums[:, None])
+
     def end_violations(self, gradient: FloatArray, at_lowest: bool) -> FloatArray:
         """The largest |gradient|, but for components that an end of the line puts on the bound it pushes to."""
         shift = self.lowest if at_lowest else self.highest
         a = self.a + shift[:, None] * self.direction
-        at_zero, at_cap = a <= self.near, a >= self.cap[:, None] - self.near
+        near = self.near(a)
+        at_zero, at_cap = a <= near, a >= self.cap[:, None] - near
         cost = np.where(at_zero, np.maximum(gradient, 0), np.where(at_cap, np.maximum(-gradient, 0), np.abs(gradient)))
         return np.asarray(cost.max(axis=1))
 
@@ -135,7 +141,7 @@ def _least_violating(line: _Line, peak: FloatArray, gradient: FloatArray) -> Flo
         finite = np.isfinite(shift)
         a = line.a + np.where(finite, shift, 0.0)[:, None] * line.direction
         g = gradient - (a.sum(axis=1, keepdims=True) if line.simplex else a) / (2 * C)
-        held = a > line.near
+        held = a > line.near(a)
         rise, fall = g.max(axis=1, initial=0.0), -np.where(held, g, 0.0).min(axis=1, initial=0.0)
         found = rise + fall if line.simplex else np.maximum(rise, fall)
         better = finite & (found < least)
@@ -182,14 +188,21 @@ def _recover_unstructured(
     return a
 
 
+def _near_zero(C: FloatArray, sums: FloatArray, largest: FloatArray | float) -> FloatArray:
+    """What rounding may leave of a variable that is zero, by C and the sums of the amounts of its example.
+
+    Beside the ``largest`` amounts of the model a C may be so huge that a share of it is an amount.
+    """
+    return np.asarray(BOUND_TOLERANCE * np.minimum(C, largest) + 4 * np.finfo(float).eps * sums)
+
+
 def _snap(problem: DualProblem, amounts: FloatArray) -> FloatArray:
     """Put what is within rounding of a bound on the bound; sums of beta round at the level of their terms."""
     C, cap = problem.data.C[:, None], problem.cap[:, None]
     C = np.where(np.isfinite(C), C, 0.0)  # the hard margin has no upper bound to be close to
     sums = np.abs(amounts).sum(axis=1, keepdims=True)
     rounding = BOUND_TOLERANCE * C + 4 * np.finfo(float).eps * sums
-    # Beside the amounts of the model a C may be so huge that a share of it is an amount.
-    near_zero = np.minimum(rounding, BOUND_TOLERANCE * sums.max(initial=0.0) + 4 * np.finfo(float).eps * sums)
+    near_zero = _near_zero(C, sums, sums.max(initial=0.0))
     snapped = np.where(np.abs(amounts) <= near_zero, 0.0, amounts)
     if problem.machine.bound is Bound.BOX:
         return np.where(np.abs(snapped - cap) <= rounding, cap, snapped)
@@ -199,12 +212,17 @@ def _snap(problem: DualProblem, amounts: FloatArray) -> FloatArray:
     return np.where(full, snapped * np.divide(cap, total, out=np.ones_like(total), where=full), snapped)
 
 
-def is_feasible(problem: DualProblem, amounts: FloatArray, beta: FloatArray) -> bool:
-    """Return whether the dual variables give these coefficients and keep within their bounds."""
+def is_feasible(problem: DualProblem, amounts: FloatArray, beta: FloatArray, bias: FloatArray | None = None) -> bool:
+    """Return whether the dual variables give these coefficients and keep within their bounds, and b is the machine's.
+
+    Where scores sum to zero, so does b: the primal of any other may be below the optimum.
+    """
     C = np.where(np.isfinite(problem.data.C), problem.data.C, 0.0)
     allowed = FEASIBILITY_TOLERANCE * (C + np.abs(amounts).sum(axis=1))[:, None]
     used = amounts.sum(axis=1, keepdims=True) if problem.machine.bound is Bound.SIMPLEX else amounts
     if problem.bias is Bias.EXACT and not is_balanced(beta, SUMS_TOLERANCE):
+        return False
+    if bias is not None and problem.machine.sum_to_zero and abs(bias.sum()) > SUMS_TOLERANCE * np.abs(bias).sum():
         return False
     within = (amounts >= -allowed).all() and (used <= problem.cap[:, None] + allowed).all()
     if not (np.isfinite(amounts).all() and np.isfinite(beta).all()):

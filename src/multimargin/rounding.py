@@ -25,6 +25,10 @@ class Rounding:
     dual: float = 0.0
     primal: float = 0.0
 
+    def times(self, factor: float) -> Rounding:
+        """Return bounds so many times as wide."""
+        return Rounding(factor * self.score, factor * self.dual, factor * self.primal)
+
 
 UNKNOWN = Rounding()
 
@@ -76,18 +80,22 @@ def fits_float32(kernel: KernelSpec, rows: DataMatrix) -> bool:
     return all(number == 0 or float(single.tiny) <= number <= float(single.max) for number in numbers)
 
 
-def rounding_of(sizes: FloatArray, beta: FloatArray, amounts: FloatArray, cap: FloatArray) -> Rounding:
-    """Return the bounds at a point: beta (n_examples, n_scores), amounts (n_examples, n_variables), cap (n_examples,).
+def rounding_of(
+    sizes: FloatArray, beta: FloatArray, amounts: FloatArray, C: FloatArray, *, squared: bool, level: float
+) -> Rounding:
+    """Return the bounds at a point: beta (n_examples, n_scores), amounts (n_examples, n_variables), C (n_examples,).
 
-    The primal charges C_i for what a score is short: for a free variable, whose margin is met, by rounding alone.
+    ``level`` is the size of what a score is compared with, targets and an exact bias, which are rounded as its terms
+    are. The primal charges C_i for what a score is short: for a free variable, whose margin is met, by rounding alone.
+    The ``squared`` hinge charges the square; what rounding changes it by in proportion to the variables is the dual's.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         mass = np.abs(beta).T @ sizes  # sum_j |beta_j| s_j, one for each column of scores
-        each = EPSILON * sizes * mass.max(initial=0.0)
-        room = np.where(np.isfinite(cap), cap, 0.0)[:, None] - amounts
-        charged = np.where(amounts > 0, np.maximum(room, 0.0), 0.0)
+        each = EPSILON * (sizes * mass.max(initial=0.0) + level)
+        C = np.where(np.isfinite(C), C, 0.0)[:, None]
+        charge = C * each[:, None] if squared else np.maximum(C - amounts, 0.0)
         return Rounding(
             score=2.0 * float(each.max(initial=0.0)),
             dual=EPSILON * float(mass @ mass),
-            primal=float(np.sum(charged * each[:, None])),
+            primal=float(np.sum(np.where(amounts > 0, charge, 0.0) * each[:, None])),
         )

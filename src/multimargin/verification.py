@@ -82,7 +82,7 @@ def _verify_expansion(model: Any, recipe: Recipe, data: TrainingSet) -> Certific
     # The other rules' bias is in the coefficients already.
     bias = expansion.intercept if recipe.bias is Bias.EXACT else np.zeros(problem.n_classes)
     amounts = recover_amounts(problem, beta[data.rows], scores + bias)
-    numbers = examined(problem, amounts, beta[data.rows], evaluate(problem, amounts, scores, bias))
+    numbers = examined(problem, amounts, beta[data.rows], evaluate(problem, amounts, scores, bias), bias)
     return assemble(
         problem.kernel,
         numbers,

@@ -41,6 +41,7 @@ from multimargin.linear.points import (
 )
 from multimargin.linear.solving import solve_linear
 from multimargin.linear.squared import METHODS, check_squared, solve_squared
+from multimargin.linear.task import as_scores_sum
 from multimargin.machines import MACHINES, FloatArray, IntArray, Machine
 from multimargin.pair_fitting import PairFit, PairState
 from multimargin.pair_fitting import check_start as check_pair_start
@@ -213,7 +214,8 @@ class _MachineFit:
         problem, state = self.problem, point.state
         beta = coefficients(problem.machine, state.amounts, problem.data.y, problem.n_classes)
         used = np.flatnonzero(beta.any(axis=1))
-        intercept = problem.kernel.offset * beta.sum(axis=0) if state.bias is None else state.bias
+        constant = as_scores_sum(problem.machine, problem.kernel.offset * beta.sum(axis=0))
+        intercept = constant if state.bias is None else state.bias
         model = LinearModel(np.ascontiguousarray(point.weights.T), intercept, problem.n_classes)
         return _attributes(problem.data, model, LinearDual(problem.data.rows[used], beta[used]))
 

@@ -166,14 +166,13 @@ class MultiplierMethod:
                 return reason, False
             damping = self.damping * self.width * self.metric if self.damping else None
             direction = Equations(task, point, self.width, regularization, damping).solve(-gradient)
-            if task.sum_to_zero:  # as they do but for rounding
-                direction -= direction.mean(axis=1, keepdims=True)
+            direction = task.centred(direction)
             change = task.scores(direction)
             length = self._length(scores, change, direction, regularization)
             if length == 0.0:  # as far as rounding lets it come
                 return None, True
             self._adapt_damping(length)
-            self.weights = self.weights + length * direction
+            self.weights = task.centred(self.weights + length * direction)
             scores = scores + length * change
         return None, False
 

@@ -223,6 +223,7 @@ def _certify_pair(fit: PairFit, settled: SettledPairs, solutions: BinarySolution
     binary, recipe, solution = fit.problems[index], fit.recipe, solutions[index]
     scores = Slices(settled.points.scores, fit.problems.starts)[index]
     numbers = evaluate_with_bias(binary, solution.amounts, scores, solution.bias, recipe.loss, recipe.bias)
-    numbers = examined_binary(binary, solution.amounts, numbers, fit.sizes_of(binary), recipe.loss, recipe.bias)
+    exact_bias = solution.bias if recipe.bias is Bias.EXACT else None
+    numbers = examined_binary(binary, solution.amounts, numbers, fit.sizes_of(binary), recipe.loss, exact_bias)
     solver = (SOLVERS[settled.solvers[index]], why)
     return assemble(recipe.kernel, numbers, report=solution.report, tol=recipe.tol, solver=solver)

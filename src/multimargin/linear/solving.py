@@ -33,7 +33,7 @@ from multimargin.linear.points import (
 from multimargin.linear.reduced import approach
 from multimargin.linear.rounds import descend_with_bias
 from multimargin.linear.systems import MOST_WEIGHTS
-from multimargin.linear.task import BINARY, LinearTask
+from multimargin.linear.task import BINARY, LinearTask, as_scores_sum
 from multimargin.linear_core import LinearOptions, NewtonStart, linear_data
 from multimargin.machines import MACHINES, FloatArray
 from multimargin.matrices import is_sparse
@@ -92,7 +92,7 @@ class _Solve:
         self.task = self._task(problem.n_classes - 1)
         self.n_columns = problem.n_classes if self.columns is None else len(self.columns.parts)
         self.amounts, self.bias = self._start(start)
-        self.near = self._weights_of(start) if isinstance(start, LinearSeed) else None
+        self.near = self._as_scores_sum(start) if isinstance(start, LinearSeed) else None
         self.open_columns: tuple[int, ...] = ()
         self.width = 1.0
         self.error: BaseException | None = None
@@ -123,7 +123,7 @@ class _Solve:
             a = a * np.minimum(1.0, cap / np.maximum(a.sum(axis=1, keepdims=True), 1e-300))
         return np.minimum(a, cap), (bias[-1:] if self.binary else bias).copy()
 
-    def _weights_of(self, seed: LinearSeed) -> FloatArray:
+    def _as_scores_sum(self, seed: LinearSeed) -> FloatArray:
         own = slice(1, None) if self.binary else slice(None)
         weights = seed.coef[own].T
         if not self.task.constant:
@@ -153,7 +153,7 @@ class _Solve:
     def _machine_bias(self) -> FloatArray | None:
         if not self.task.free_bias:
             return None
-        return np.array([-self.bias[0], self.bias[0]]) if self.binary else self.bias.copy()
+        return np.array([-self.bias[0], self.bias[0]]) if self.binary else self.task.centred(self.bias.copy())
 
     def run_from(self, found: Presolved) -> LinearSolution:
         if not found.begun:
@@ -355,8 +355,9 @@ class _Solve:
         """Weights X' beta, (n_features, n_classes), and the scores with a regularised bias."""
         problem = self.problem
         beta = coefficients(problem.machine, amounts, problem.data.y, problem.n_classes)
-        weights = np.asarray(self.X.T @ beta, dtype=np.float64)
-        return weights, np.asarray(self.X @ weights) + problem.kernel.offset * beta.sum(axis=0)
+        weights = as_scores_sum(problem.machine, np.asarray(self.X.T @ beta, dtype=np.float64))
+        constant = as_scores_sum(problem.machine, problem.kernel.offset * beta.sum(axis=0))
+        return weights, np.asarray(self.X @ weights) + constant
 
     def _stop(self, violation: float) -> StopReason | None:
         poll()

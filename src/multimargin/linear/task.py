@@ -29,6 +29,15 @@ BINARY = ComponentTable(
 )
 
 
+def as_scores_sum(machine: Machine, weights: FloatArray) -> FloatArray:
+    """Return weights or biases, a column for each class, whose rows sum to zero where the machine's scores do.
+
+    Large coefficients leave rounding in that sum, and it counts as often as there are dual variables: the dual would be
+    that of scores which the machine does not have.
+    """
+    return weights - weights.mean(axis=-1, keepdims=True) if machine.sum_to_zero else weights
+
+
 @dataclass(frozen=True, eq=False)
 class LinearTask:
     """Minimise 1/2 |W|^2 + sum_i C_i loss(t - m(X_i W + b)) over W and, by the bias rule, b.
@@ -167,6 +176,13 @@ class LinearTask:
         if self.constant:
             found = np.concatenate([found, self.constant * beta.sum(axis=0, keepdims=True)])
         return found
+
+    def centred(self, weights: FloatArray) -> FloatArray:
+        """Return weights whose rows sum to zero where the machine asks for that: in sums, rounding adds up.
+
+        The last row may be an exact bias. Off zero its scores are none of the machine's, and the primal no bound.
+        """
+        return weights - weights.mean(axis=-1, keepdims=True) if self.sum_to_zero else weights
 
     @cached_property
     def _sparse_with_constant(self) -> DataMatrix:

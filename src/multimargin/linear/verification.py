@@ -15,6 +15,7 @@ from multimargin.fitting import Recipe
 from multimargin.linear.fitting import LinearDual
 from multimargin.linear.model import LinearModel
 from multimargin.linear.pair_points import scores_together, weights_together
+from multimargin.linear.task import as_scores_sum
 from multimargin.machines import FloatArray
 from multimargin.pair_certificates import certify_together
 from multimargin.pair_verification import judge_pair, judge_together
@@ -57,15 +58,15 @@ def _machine_numbers(model: LinearModel, dual: LinearDual, recipe: Recipe, data:
     beta = np.zeros((data.X.shape[0], problem.n_classes))
     beta[dual.support] = dual.beta
     X, beta = data.X[data.rows], beta[data.rows]
-    weights = np.asarray(X.T @ beta, dtype=np.float64)
-    constant = recipe.kernel.offset * beta.sum(axis=0)
+    weights = as_scores_sum(problem.machine, np.asarray(X.T @ beta, dtype=np.float64))
+    constant = as_scores_sum(problem.machine, recipe.kernel.offset * beta.sum(axis=0))
     scores = np.asarray(X @ weights) + constant
     bias = model.intercept if recipe.bias is Bias.EXACT else np.zeros(problem.n_classes)
     amounts = recover_amounts(problem, beta, scores + bias)
     numbers = evaluate(problem, amounts, scores, bias)
     own = _close(model.coef.T, weights, X, beta)
     own = own and (recipe.bias is Bias.EXACT or _close_constant(model.intercept, constant, recipe.kernel.offset, beta))
-    return examined(problem, amounts, beta, numbers if own else replace(numbers, violation=np.inf))
+    return examined(problem, amounts, beta, numbers if own else replace(numbers, violation=np.inf), bias)
 
 
 def _verify_pairs(model: LinearModel, dual: LinearDual, recipe: Recipe, data: TrainingSet) -> CertificateTable:
