@@ -3,7 +3,7 @@
 The bias adds sum_i beta_ic = 0 for every class to the dual (WWDOC Problem 2), which steps on one example or on a pair
 of variables cannot keep. But V(b) = min_w of the primal is convex with dV/db_c = -sum_i beta_ic, and a step
 min_b V(b) + |b - b_k|^2 / (2 rho) is the machine with a regularised bias: the kernel k + rho and the targets
-t - m(b_k), after which b_{k+1} = b_k + rho sum_i beta_i. At the end the sums, small by then, are made zero (balance.py).
+t - m(b_k), after which b_{k+1} = b_k + rho sum_i beta_i. At the end the sums, small by then, are made zero.
 """
 
 from __future__ import annotations
