@@ -13,11 +13,12 @@ CPP := $(wildcard cpp/*/*.cpp cpp/*/*.hpp cpp/*/*/*.cpp cpp/*/*/*.hpp)
 PACKAGE := pyproject.toml CMakeLists.txt README.md LICENSE $(filter-out cpp/tests/%,$(CPP)) \
 	$(shell find src -type f -not -name '*.pyc')
 
-.PHONY: help demo test lint test-cpp test-python sanitize sanitize-threads docs clean
+.PHONY: help demo test test-fast lint test-cpp test-python sanitize sanitize-threads docs clean
 
 help:
 	@echo "make demo      train, check and plot a small example: demo.png"
 	@echo "make test      lint, C++ tests, Python tests"
+	@echo "make test-fast the Python tests that take no time, in a minute"
 	@echo "make lint      ruff, clang-format, mypy"
 	@echo "make test-cpp  the C++ tests alone"
 	@echo "make sanitize  C++ tests and some Python tests under address and undefined-behaviour sanitizers"
@@ -43,6 +44,10 @@ test-cpp: .venv/test
 test-python: .venv/test
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
+# Without scikit-learn's checks, benchmarks, experiments and what takes seconds.
+test-fast: .venv/test
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "not contract and not research and not slow"
+
 # The preloaded libraries: the sanitizer must come first, and finds the exceptions' functions only if they are there.
 SANITIZE := address,undefined
 SANITIZED := build/sanitize
@@ -52,8 +57,8 @@ SANITIZED_PYTHON := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX)
 # go through every solver: numbers out of range are what once made a mask an index.
 SANITIZED_EXTREMES := every_solver_at_every_scale given_kernels_of_any_size linear_machines_at_every_scale \
 	streams_at_every_scale one_column_of_another_size
-SANITIZED_TESTS ?= $(wildcard $(patsubst %,tests/test_%.py,example_steps qp control pair_control threads degenerate)) \
-	$(patsubst %,tests/test_extreme_scale.py::test_%,$(SANITIZED_EXTREMES))
+SANITIZED_TESTS ?= $(wildcard $(patsubst %,tests/*/test_%.py,example_steps qp control pair_control threads degenerate)) \
+	$(patsubst %,tests/solvers/test_extreme_scale.py::test_%,$(SANITIZED_EXTREMES))
 
 sanitize: .venv/test
 	$(PIP) install --no-build-isolation --no-deps --upgrade --target $(SANITIZED)/python \
@@ -71,7 +76,7 @@ THREADED := build/sanitize-threads
 THREADED_OPTIONS := TSAN_OPTIONS="suppressions=$(CURDIR)/cpp/tests/thread_sanitizer.txt halt_on_error=1 second_deadlock_stack=1"
 THREADED_PYTHON := $(THREADED_OPTIONS) OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(THREADED)/python \
 	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so) $$($(CXX) -print-file-name=libstdc++.so)"
-THREADED_TESTS ?= $(wildcard $(patsubst %,tests/test_%.py,threads control pair_control))
+THREADED_TESTS ?= $(wildcard $(patsubst %,tests/*/test_%.py,threads control pair_control))
 
 sanitize-threads: .venv/test
 	$(PIP) install --no-build-isolation --no-deps --upgrade --target $(THREADED)/python \

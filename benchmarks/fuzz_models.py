@@ -25,9 +25,9 @@ from sklearn.datasets import load_iris
 
 from benchmarks.fuzz_texts import agrees
 from multimargin import SVC, LinearSVC, ModelFileError, dump_libsvm, load_libsvm, load_model, save_model
-from multimargin.machines import Bound, ComponentTable, Machine
 from multimargin.model_files.container import read_container, write_container
-from multimargin.selection.pair_selection import PerPairSVC
+from multimargin.model_selection.pair_selection import PerPairSVC
+from multimargin.problems.machines import Bound, ComponentTable, Machine
 
 STDERR = 2
 SECONDS = 20.0  # that one file may take before it counts as a hang

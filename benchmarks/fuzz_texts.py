@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from multimargin.kernels import KernelSpec
+from multimargin.kernels.spec import KernelSpec
 
 OURS = {"polynomial": "poly"}
 

@@ -43,9 +43,9 @@ from multimargin import (
     svm_path,
     verify,
 )
+from multimargin.base.interrupts import deferred
 from multimargin.cli import main as command
-from multimargin.interrupts import deferred
-from multimargin.selection.pair_selection import PerPairSVC
+from multimargin.model_selection.pair_selection import PerPairSVC
 
 X, y = make_classification(90, 5, n_informative=4, n_redundant=0, n_classes=3, flip_y=0.1, random_state=0)
 FAR = X + 100.0 * y[:, None]  # classes that a hard margin separates

@@ -16,8 +16,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import seconds_of
 from multimargin import _core
-from multimargin.kernels import KernelSpec, KernelStore
-from multimargin.matrices import to_core
+from multimargin.base.matrices import to_core
+from multimargin.kernels.spec import KernelSpec
+from multimargin.kernels.store import KernelStore
 
 
 def by_numpy(X: np.ndarray, Z: np.ndarray, gamma: float) -> np.ndarray:

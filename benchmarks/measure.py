@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from multimargin import _core
-from multimargin.resources import n_threads
+from multimargin.base.resources import n_threads
 
 LEAST_SECONDS = 0.3
 

@@ -17,9 +17,10 @@ import click
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.measure import surroundings, write_report
-from multimargin import SVC, fitting
+from multimargin import SVC
 from multimargin.datasets import load_benchmark, parameters
-from multimargin.solver import Solution
+from multimargin.fitting import machine as fitting
+from multimargin.solvers.core import Solution
 
 SETS = ("vehicle", "segment", "dna", "satimage", "letter", "shuttle")
 PHASES = ("kernel", "scores", "inner", "selection", "check")

@@ -20,8 +20,8 @@ from sklearn.model_selection import GridSearchCV
 
 from benchmarks.measure import in_turn, seconds_once, surroundings, write_report
 from multimargin import SVCCV
+from multimargin.base.resources import n_threads
 from multimargin.datasets import load_benchmark
-from multimargin.resources import n_threads
 
 SETS = ("vehicle", "segment", "satimage")
 SIZES = {"satimage": 5}  # values of C and of gamma; 15 on the other sets

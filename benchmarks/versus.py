@@ -29,9 +29,9 @@ from benchmarks.measure import geometric_mean, interleaved, seconds_of, surround
 from benchmarks.one_vs_one import ovo
 from benchmarks.selection import selection
 from multimargin import SVC, verify
+from multimargin.base.resources import n_threads
 from multimargin.datasets import load_benchmark, parameters
-from multimargin.kernels import KernelStore
-from multimargin.resources import n_threads
+from multimargin.kernels.store import KernelStore
 
 SETS = ("vehicle", "segment", "dna", "satimage", "letter", "shuttle")
 

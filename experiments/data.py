@@ -11,8 +11,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
+from multimargin._typing import FloatArray
 from multimargin.datasets import Benchmark, load_benchmark
-from multimargin.machines import FloatArray
 
 # What scikit-learn ships. Its iris differs from UCI's in two rows.
 SHIPPED: dict[str, Callable[..., Any]] = {

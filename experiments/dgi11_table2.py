@@ -24,7 +24,7 @@ from experiments.paper_numbers.dgi11 import TABLE_2
 from experiments.tables import Entry, pivot
 from multimargin import SVC
 from multimargin.datasets import DGI11_PARAMETERS, parameters
-from multimargin.statistics import RankComparison, compare_ranks
+from multimargin.plotting.statistics import RankComparison, compare_ranks
 
 MACHINES = ("ww", "llw", "cs", "ova")
 TOL, FINE_TOL = 1e-3, 1e-5

@@ -22,7 +22,7 @@ from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, c
 from experiments.paper_numbers.dgi11 import TABLE_3, TABLE_3_CORRECTED, TABLE_3_OVA_SECONDS
 from experiments.tables import Entry, pivot
 from multimargin import SVC, Certificate
-from multimargin.statistics import wilcoxon_pvalues
+from multimargin.plotting.statistics import wilcoxon_pvalues
 
 TOL = 1e-3
 BOTH = ("smo", "s2do")

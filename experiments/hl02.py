@@ -17,8 +17,8 @@ from sklearn.model_selection import StratifiedKFold
 from experiments.data import load
 from experiments.frame import Cell, Settings, Task
 from multimargin import SVC
-from multimargin.bounds import count_support
 from multimargin.datasets import HL02_PARAMETERS, parameters
+from multimargin.verification.bounds import count_support
 
 BIAS = {"ovo": "exact", "dag": "exact", "ova": "exact", "ww": "regularized", "cs": "none"}
 TITLES = {"ovo": "one-against-one", "dag": "DAG", "ova": "one-against-all", "ww": "[25], [27] (ww)", "cs": "C&S (cs)"}

@@ -19,7 +19,7 @@ from experiments.paper_numbers.hl02 import TABLE_2
 from experiments.tables import Entry, markdown, pivot
 from multimargin import SVCCV
 from multimargin.datasets import HL02_PARAMETERS
-from multimargin.selection.strategies import hold_out
+from multimargin.model_selection.strategies import hold_out
 
 CS = np.exp2(np.arange(-2.0, 13.0))
 GAMMAS = np.exp2(np.arange(-10.0, 5.0))

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from experiments import data
-from multimargin.binary import signs, solve_batch
-from multimargin.kernels import KernelSpec, KernelStore
-from multimargin.machines import FloatArray
-from multimargin.problem import Loss
-from multimargin.reference_linear import LinearDual, linear_decomposition
-from multimargin.schemes import BinaryProblem
-from multimargin.solver import SolverChoice, SolverOptions, StopReason
+from multimargin._typing import FloatArray
+from multimargin.kernels.spec import KernelSpec
+from multimargin.kernels.store import KernelStore
+from multimargin.problems.problem import Loss
+from multimargin.problems.schemes import BinaryProblem
+from multimargin.solvers.binary import signs, solve_batch
+from multimargin.solvers.options import SolverChoice, SolverOptions
+from multimargin.solvers.reference.linear import LinearDual, linear_decomposition
+from multimargin.solvers.report import StopReason
 
 TOL = 1e-3
 # The core stops its pairs a little below the tol it is given, for the float64 look that follows (`aim` in

@@ -29,8 +29,8 @@ from experiments.kcsl04 import (
     solve_path,
 )
 from experiments.tables import markdown
-from multimargin.machines import FloatArray
-from multimargin.solver import Precision, SolverOptions
+from multimargin._typing import FloatArray
+from multimargin.solvers.options import Precision, SolverOptions
 
 FACE_EXPONENTS, QUICK_FACE_EXPONENTS = (7.0, 8.0), (2.0, 3.0)
 N_POINTS, QUICK_POINTS = 24, 6

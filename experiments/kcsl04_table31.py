@@ -20,7 +20,7 @@ from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, c
 from experiments.kcsl04 import AIM, GRID, LARGE, ORDERS, QUICK, QUICK_GRID, SMALL, TOL, Path, as_path, load, solve_path
 from experiments.paper_numbers.kcsl04 import TABLE_31
 from experiments.tables import markdown
-from multimargin.solver import Precision, SolverChoice, SolverOptions
+from multimargin.solvers.options import Precision, SolverChoice, SolverOptions
 
 EXACT_TOL = 1e-7
 SAME = 1e-5  # relative difference of w'w that counts as none

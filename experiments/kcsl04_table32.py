@@ -25,7 +25,7 @@ from experiments.kcsl04 import (
 )
 from experiments.paper_numbers.kcsl04 import TABLE_32
 from experiments.tables import Entry, pivot
-from multimargin.solver import Precision, SolverOptions
+from multimargin.solvers.options import Precision, SolverOptions
 
 STARTS = ("seeded", "unseeded")
 

@@ -20,7 +20,7 @@ from experiments.kcsl04 import LARGE, QUICK, SMALL, TOL, load
 from experiments.paper_numbers.kcsl04 import TABLE_51
 from experiments.tables import Entry, pivot
 from multimargin import SVC, LinearSVC, svm_path
-from multimargin.machines import FloatArray
+from multimargin._typing import FloatArray
 
 GRID = tuple(-10.0 + 0.5 * k for k in range(37))
 QUICK_GRID = (-4.0, -2.0, 0.0)

@@ -25,7 +25,7 @@ from experiments.kcsl04 import (
 )
 from experiments.paper_numbers.kcsl04 import TABLE_52
 from experiments.tables import Entry, pivot
-from multimargin.solver import Precision, SolverChoice, SolverOptions
+from multimargin.solvers.options import Precision, SolverChoice, SolverOptions
 
 SIZES = (2, 30)
 

@@ -12,7 +12,7 @@ from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, c
 from experiments.kcsl04 import AIM, GRID, LARGE, ORDERS, QUICK, QUICK_GRID, SMALL, TOL, Path, as_path, load, solve_path
 from experiments.paper_numbers.kcsl04 import TABLE_D1
 from experiments.tables import Entry, pivot
-from multimargin.solver import Precision, SolverOptions
+from multimargin.solvers.options import Precision, SolverOptions
 
 STARTS = ("seeded", "unseeded")
 

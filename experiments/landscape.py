@@ -26,9 +26,9 @@ from experiments.data import Part, frequent, load, splits
 from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, command, was_ended
 from experiments.tables import Entry, markdown, pivot
 from multimargin import MACHINES, SVC, SVCCV
-from multimargin.bounds import count_support
-from multimargin.rank_display import RankDisplay
-from multimargin.statistics import RankComparison, compare_ranks
+from multimargin.plotting.rank_display import RankDisplay
+from multimargin.plotting.statistics import RankComparison, compare_ranks
+from multimargin.verification.bounds import count_support
 
 NAMES = ("ovo", "dag", *MACHINES)
 QUICK_NAMES = ("ovo", "ova", "ww", "llw")

@@ -17,12 +17,12 @@ from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, c
 from experiments.hl02 import rbf_parameters
 from experiments.tables import markdown
 from multimargin import MACHINES
-from multimargin.frank_wolfe import FrankWolfeOptions, solve
-from multimargin.frank_wolfe_steps import Variant
-from multimargin.kernels import KernelSpec
-from multimargin.problem import Bias, DualProblem, Loss
-from multimargin.solver import SolverOptions
-from multimargin.training_set import TrainingSet
+from multimargin.kernels.spec import KernelSpec
+from multimargin.problems.problem import Bias, DualProblem, Loss
+from multimargin.problems.training_set import TrainingSet
+from multimargin.solvers.frank_wolfe.driver import FrankWolfeOptions, solve
+from multimargin.solvers.frank_wolfe.steps import Variant
+from multimargin.solvers.options import SolverOptions
 
 TOL, QUICK_TOL = 1e-3, 1e-2
 MOST_STEPS, QUICK_STEPS = 20_000, 40

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -32,3 +33,18 @@ def kill_sends_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows ends a process that gets a signal by os.kill; there the tests' Ctrl-C is simulated instead."""
     if sys.platform == "win32":
         monkeypatch.setattr(os, "kill", lambda process, number: _thread.interrupt_main(number))
+
+
+HERE = Path(__file__).parent
+FOLDERS_WITH_MARKS = ("contract", "research")
+# Files of tests, and single tests, that take seconds.
+SLOW = {line for line in (HERE / "slow.txt").read_text().splitlines() if line and not line.startswith("#")}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by their folder, and the slow ones."""
+    for item in items:
+        if item.path.parent.name in FOLDERS_WITH_MARKS:
+            item.add_marker(item.path.parent.name)
+        if not SLOW.isdisjoint((item.path.stem, f"{item.path.stem}::{getattr(item, 'originalname', None)}")):
+            item.add_marker("slow")

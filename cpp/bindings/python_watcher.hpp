@@ -8,10 +8,10 @@
 
 namespace multimargin::bindings {
 
-// Raises a Ctrl-C: one that the handler raises, or one that waits for a solver to look (interrupts.py).
+// Raises a Ctrl-C: one that the handler raises, or one that waits for a solver to look (base/interrupts.py).
 inline void raise_pending_signal() {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    nb::module_::import_("multimargin.interrupts").attr("poll")();
+    nb::module_::import_("multimargin.base.interrupts").attr("poll")();
 }
 
 // Asks Python: pending signals first, then the caller's function. An exception ends the solve and is kept.

@@ -10,14 +10,14 @@ namespace multimargin {
 
 namespace {
 
-// The numbers of newton.py, which tells what they mean.
+// The numbers of linear/newton.py, which tells what they mean.
 constexpr double first_width = 0.5, growth = 4.0;
 constexpr double first_rho = 10.0, most_rho = 1e10, shift_share = 0.1;
 constexpr Index max_outer = 60, max_inner = 60, easy = 20, rounded_steps = 2;
 constexpr double rounded_violation = 0.1;
 constexpr double inner_share = 0.1;
 constexpr double least_damping = 1e-6, most_damping = 1.0, short_step = 0.1, long_step = 0.5;
-// The numbers of reduced.py.
+// The numbers of linear/near_start.py.
 constexpr double active_share = 0.1, most_active = 0.6, round_aim = 0.5;
 constexpr std::size_t few_examples = 2000;
 constexpr Index max_rounds = 8;
@@ -266,7 +266,7 @@ double BinaryNewton::violation_of(std::span<const double> margins) const {
     return largest;
 }
 
-// Rounds on the examples near their margins, while the others rest: reduced.py. Unfinished: go on with all of them.
+// Rounds on the examples near their margins, while the others rest: near_start.py. Unfinished: go on with all of them.
 StopReason BinaryNewton::approach(double tol, Index max_steps) {
     for (Index round = 0; round < max_rounds; ++round) {
         problem_.examples.margins(weights_, margins_);

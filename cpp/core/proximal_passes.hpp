@@ -1,5 +1,5 @@
 // Passes over the examples of a linear machine whose columns of scores depend on each other, for the multiplier method
-// of src/multimargin/linear/newton.py: proximal steps, the length of a Newton step, and the matrix of its equations.
+// of solvers/linear/newton.py: proximal steps, the length of a Newton step, and the matrix of its equations.
 #pragma once
 
 #include <span>

@@ -9,14 +9,14 @@ import click
 import numpy as np
 
 from multimargin import compare_machines
+from multimargin.base.files import is_stdout
 from multimargin.cli.command import Command, option
 from multimargin.cli.cross_validation import folds_of
 from multimargin.cli.data import named, on_terminal, read_table, read_training, save_then_say
 from multimargin.cli.files import check_writable
 from multimargin.cli.options import MULTI_CLASS, DataPath, data_options, joined, limit_options, threads
 from multimargin.cli.select import grid_options
-from multimargin.files import is_stdout
-from multimargin.selection.compare import DEFAULT_MACHINES
+from multimargin.model_selection.compare import DEFAULT_MACHINES
 
 WRITERS = {".csv": "to_csv", ".json": "to_json", ".md": "to_markdown"}
 

@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from multimargin.base.files import whole_file
 from multimargin.cli import demo_run
 from multimargin.cli.command import Command, tell
 from multimargin.cli.demo_run import Digits, Run
 from multimargin.cli.files import check_writable
-from multimargin.files import whole_file
 
 TABLE_WIDTH = 100
 HARD_DIGITS = 12
@@ -58,7 +58,7 @@ def demo(out: Path, quick: bool, time_limit: float) -> None:
 
 def _check_format(out: Path) -> None:
     try:
-        from multimargin.plots.machines_figure import FORMATS
+        from multimargin.plotting.machines_figure import FORMATS
     except ImportError:
         return
     if out.suffix.lstrip(".").lower() not in FORMATS:
@@ -133,7 +133,7 @@ def reading(runs: list[Run]) -> str:
 
 def _save_figure(out: Path, runs: list[Run], digits: Digits) -> None:
     try:
-        from multimargin.plots.machines_figure import ExamplePicture, MachinePoint, draw_machines
+        from multimargin.plotting.machines_figure import ExamplePicture, MachinePoint, draw_machines
     except ImportError:
         tell(NO_FIGURE)
         return

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from multimargin.files import REMEDY, fault_of
+from multimargin.base.files import REMEDY, fault_of
 
 
 def check_writable(option: str, path: Path) -> None:

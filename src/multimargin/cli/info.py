@@ -12,13 +12,13 @@ import click
 import numpy as np
 
 from multimargin import __version__, _core, diagnose
+from multimargin.base.matrices import is_sparse
+from multimargin.base.resources import MEGABYTE, available_bytes, cache_bytes, n_threads
 from multimargin.cli import models
 from multimargin.cli.command import Command
 from multimargin.cli.data import named, read_table
 from multimargin.cli.options import DataPath, data_options
 from multimargin.data_files import Table
-from multimargin.matrices import is_sparse
-from multimargin.resources import MEGABYTE, available_bytes, cache_bytes, n_threads
 
 PACKAGES = ("scikit-learn", "numpy", "scipy", "joblib", "matplotlib")
 MOST_CLASSES = 30

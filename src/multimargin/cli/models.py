@@ -10,7 +10,7 @@ import numpy as np
 
 from multimargin import model_files
 from multimargin.cli.options import KERNEL_NUMBERS
-from multimargin.data_files.faults import fault
+from multimargin.data_files.errors import fault
 
 LIBSVM, OWN, ONNX = "libsvm", "multimargin", "onnx"
 FORMATS = ("auto", LIBSVM, OWN)

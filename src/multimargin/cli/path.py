@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from multimargin import SVC, LinearSVC, PathDisplay, svm_path
+from multimargin.base.files import is_stdout, whole_file
 from multimargin.cli.command import option, tell
 from multimargin.cli.data import on_terminal, read_training, save_then_say
 from multimargin.cli.files import check_writable
@@ -29,7 +30,6 @@ from multimargin.cli.options import (
     svc_params,
     threads,
 )
-from multimargin.files import is_stdout, whole_file
 
 HEAD = ("C", "seconds", "steps", "KKT violation", "relative gap", "face changes", "ended")
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
+from multimargin.base.files import is_stdout
 from multimargin.cli import models
 from multimargin.cli.command import Command, option, tell
 from multimargin.cli.data import read_table, say
@@ -21,7 +22,6 @@ from multimargin.data_files.reading import SVMLIGHT, kind_of
 from multimargin.data_files.results import STDOUT, Columns, result_file
 from multimargin.data_files.svmlight import row_blocks
 from multimargin.data_files.table import labels_from_numbers
-from multimargin.files import is_stdout
 
 
 @click.command(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})

@@ -10,15 +10,15 @@ from typing import Any
 import click
 import numpy as np
 
+from multimargin.base.files import write_text
 from multimargin.cli.command import Command, option, tell
 from multimargin.cli.files import check_writable
 from multimargin.cli.options import LIBSVM, DataPath
-from multimargin.data_files.faults import fault
+from multimargin.data_files.errors import fault
 from multimargin.data_files.results import open_stdout
 from multimargin.data_files.scaling import RangeFinder, Scaling, read_ranges, widened
 from multimargin.data_files.svmlight import RowBlock, row_blocks
 from multimargin.data_files.writing import text_file
-from multimargin.files import write_text
 
 CELLS_AT_ONCE = 1 << 14
 

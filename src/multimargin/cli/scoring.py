@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from multimargin.base.matrices import is_sparse
 from multimargin.cli.data import named
 from multimargin.data_files import Table
-from multimargin.data_files.faults import fault, shown
-from multimargin.matrices import is_sparse
-from multimargin.model import KernelModel
-from multimargin.pair_model import PairModel
+from multimargin.data_files.errors import fault, shown
+from multimargin.models.kernel_model import KernelModel
+from multimargin.models.pair_model import PairModel
 
 # Of these kernels a column that is zero in all support vectors changes the values.
 BY_DISTANCE = ("rbf", "laplacian")

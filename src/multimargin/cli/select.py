@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from multimargin import SVCCV
+from multimargin.base.files import is_stdout, write_text
 from multimargin.cli import models
 from multimargin.cli.command import option
 from multimargin.cli.cross_validation import folds_of
@@ -29,7 +30,6 @@ from multimargin.cli.options import (
     svc_params,
     threads,
 )
-from multimargin.files import is_stdout, write_text
 
 SEARCH = "Search"
 SEARCHES = ("grid", "nested", "two-line", "halving", "racing")

@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from multimargin import SVC, LinearSVC
+from multimargin.base.files import is_stdout
 from multimargin.cli import models
 from multimargin.cli.command import option, tell
 from multimargin.cli.cross_validation import cross_validate
@@ -33,7 +34,6 @@ from multimargin.cli.options import (
     threads,
 )
 from multimargin.cli.training_lines import lines_of
-from multimargin.files import is_stdout
 
 fit_options = joined(
     option(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from multimargin import Certificate
-from multimargin.pair_model import PairModel
+from multimargin.models.pair_model import PairModel
 
 AT_BOUND = 1 - 1e-12
 

@@ -1,6 +1,6 @@
 """Data files: LIBSVM's and svmlight's text (also compressed), CSV, Parquet and npz, read and written."""
 
-from multimargin.data_files.faults import DataFileError
+from multimargin.data_files.errors import DataFileError
 from multimargin.data_files.reading import read_data
 from multimargin.data_files.table import Table
 from multimargin.data_files.writing import write_data

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from multimargin.data_files.faults import DataFileError, fault, shown
+from multimargin.data_files.errors import DataFileError, fault, shown
 from multimargin.data_files.room import Room
 from multimargin.data_files.table import Table, labels_from_text
 from multimargin.data_files.text_blocks import LONGEST_LINE, opened

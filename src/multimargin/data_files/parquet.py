@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from multimargin.data_files.csv_files import find_label
-from multimargin.data_files.faults import DataFileError, fault, shown
+from multimargin.data_files.errors import DataFileError, fault, shown
 from multimargin.data_files.room import Room
 from multimargin.data_files.table import Table, labels_from_numbers, labels_from_text
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from multimargin.data_files.arrays import read_npz
 from multimargin.data_files.csv_files import read_csv
+from multimargin.data_files.npz import read_npz
 from multimargin.data_files.parquet import read_parquet
 from multimargin.data_files.svmlight import read_svmlight
 from multimargin.data_files.table import Table

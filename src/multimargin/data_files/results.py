@@ -12,9 +12,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from multimargin.base.files import whole_file
 from multimargin.data_files.reading import kind_of
 from multimargin.data_files.writing import number, text_file
-from multimargin.files import whole_file
 
 STDOUT = Path("-")
 

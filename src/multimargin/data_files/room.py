@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from multimargin.data_files.faults import DataFileError, fault
-from multimargin.resources import MEGABYTE, available_bytes, exceeds_room
+from multimargin.base.resources import MEGABYTE, available_bytes, exceeds_room
+from multimargin.data_files.errors import DataFileError, fault
 
 
 class Room:

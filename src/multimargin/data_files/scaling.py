@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from multimargin.data_files.faults import fault, shown
+from multimargin.base.resources import available_bytes
+from multimargin.data_files.errors import fault, shown
 from multimargin.data_files.svmlight import RowBlock
 from multimargin.data_files.text_blocks import line_blocks
-from multimargin.resources import available_bytes
 
 Interval = tuple[float, float]
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from multimargin import _core
-from multimargin.data_files.faults import DataFileError, fault, shown
+from multimargin.base.resources import available_bytes
+from multimargin.data_files.errors import DataFileError, fault, shown
 from multimargin.data_files.room import Room
 from multimargin.data_files.table import Table, labels_from_numbers
 from multimargin.data_files.text_blocks import BLOCK, line_blocks
-from multimargin.resources import available_bytes
 
 
 @dataclass(frozen=True, eq=False)

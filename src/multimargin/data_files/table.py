@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from multimargin.matrices import DataMatrix, is_sparse
-from multimargin.resources import available_bytes
+from multimargin._typing import DataMatrix
+from multimargin.base.matrices import is_sparse
+from multimargin.base.resources import available_bytes
 
 # Sparse rows as full as this take about as much memory when they are dense, and kernels are computed faster.
 FULL = 0.25

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from multimargin.data_files.faults import DataFileError, fault
+from multimargin.data_files.errors import DataFileError, fault
 
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 BLOCK = 1 << 22

@@ -13,13 +13,13 @@ from typing import IO, Any
 import numpy as np
 from scipy import sparse
 
-from multimargin.data_files.arrays import NAMES
+from multimargin.base.files import whole_file
+from multimargin.base.matrices import dense, is_sparse
+from multimargin.data_files.npz import NAMES
 from multimargin.data_files.parquet import pyarrow_parquet
 from multimargin.data_files.reading import kind_of
 from multimargin.data_files.table import Table
 from multimargin.data_files.text_blocks import OPENERS
-from multimargin.files import whole_file
-from multimargin.matrices import dense, is_sparse
 
 LABEL = "label"
 

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from multimargin._typing import DataMatrix, IntArray
+from multimargin.base.resources import MEGABYTE, cache_bytes
 from multimargin.diagnosis.findings import Finding
 from multimargin.diagnosis.kernel_checks import rows_of, trial_fit
-from multimargin.machines import IntArray
-from multimargin.matrices import DataMatrix
-from multimargin.resources import MEGABYTE, cache_bytes
-from multimargin.selection.cells import share_of
-from multimargin.selection.estimator import SVCCV
-from multimargin.selection.forecast import extrapolate, in_words, subsample_sizes
+from multimargin.model_selection.estimator import SVCCV
+from multimargin.model_selection.forecast import extrapolate, in_words, subsample_sizes
+from multimargin.model_selection.search_table import share_of
 
 LONG = 600.0  # seconds from which on a way to something faster is named
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from multimargin.advice import unscaled_column, wide_columns
+from multimargin._typing import DataMatrix, IntArray
+from multimargin.base.matrices import column_deviations, is_sparse, tidy
 from multimargin.diagnosis.findings import Finding, some_of
-from multimargin.machines import IntArray
-from multimargin.matrices import DataMatrix, column_deviations, is_sparse, tidy
+from multimargin.fitting.advice import unscaled_column, wide_columns
 
 FEW_ROWS = 5  # of a class, fewer than the folds of a search and of a calibration
 RARE = 0.02  # the smallest class beside the largest

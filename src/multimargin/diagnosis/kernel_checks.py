@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from multimargin._validation import resolve_kernel
-from multimargin.advice import LARGE_C, large_cost
+from multimargin._typing import DataMatrix, FloatArray, IntArray
+from multimargin.base.matrices import dense
 from multimargin.diagnosis.findings import Finding
-from multimargin.kernels import KernelSpec
-from multimargin.machines import FloatArray, IntArray
-from multimargin.matrices import DataMatrix, dense
-from multimargin.selection.cells import share_of
-from multimargin.training_set import TrainingSet
+from multimargin.fitting.advice import LARGE_C, large_cost
+from multimargin.fitting.parameters import resolve_kernel
+from multimargin.kernels.spec import KernelSpec
+from multimargin.model_selection.search_table import share_of
+from multimargin.problems.training_set import TrainingSet
 
 # Kernel values are looked at between so many rows and so many others.
 SAMPLE = 200

@@ -21,8 +21,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from multimargin.files import whole_file
-from multimargin.model_files.faults import FaultError, require
+from multimargin.base.files import whole_file
+from multimargin.model_files.errors import FaultError, require
 
 FORMAT = "multimargin model"
 VERSION = 1

@@ -6,10 +6,9 @@ import re
 
 import numpy as np
 
-from multimargin.linear.estimator import LinearSVC
-from multimargin.linear.fitting import LinearDual, linear_attributes, read_linear_recipe
-from multimargin.linear.model import LinearModel
-from multimargin.model_files.faults import require
+from multimargin.estimators.linear_svc import LinearSVC
+from multimargin.fitting.linear import LinearDual, linear_attributes, read_linear_recipe
+from multimargin.model_files.errors import require
 from multimargin.model_files.text_lines import (
     LARGEST,
     NUMBER,
@@ -18,7 +17,8 @@ from multimargin.model_files.text_lines import (
     labels_to_write,
     unknown_certificate,
 )
-from multimargin.problem import Loss
+from multimargin.models.linear_model import LinearModel
+from multimargin.problems.problem import Loss
 
 KEYS = ("solver_type", "nr_class", "label", "nr_feature", "bias")
 CRAMMER_SINGER = "MCSVM_CS"

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from multimargin.calibration import PairCalibrator, Sigmoid
-from multimargin.estimators import SVC
-from multimargin.fitting import Recipe
-from multimargin.kernels import KernelSpec
-from multimargin.machines import MACHINES, FloatArray
-from multimargin.matrices import DataMatrix, is_sparse, tidy
-from multimargin.model_files.faults import require
+from multimargin._typing import DataMatrix, FloatArray
+from multimargin.base.matrices import is_sparse, tidy
+from multimargin.estimators.svc import SVC
+from multimargin.fitting.machine import Recipe
+from multimargin.kernels.spec import KernelSpec
+from multimargin.model_files.errors import require
 from multimargin.model_files.parts import MAX_DEGREE
 from multimargin.model_files.text_lines import (
     LARGEST,
@@ -26,9 +25,11 @@ from multimargin.model_files.text_lines import (
     labels_to_write,
     unknown_certificate,
 )
-from multimargin.pair_model import PairModel, pair_model_attributes
-from multimargin.problem import Bias, Loss
-from multimargin.schemes import DAG, ONE_VS_ONE, pair_list
+from multimargin.models.calibration import PairCalibrator, Sigmoid
+from multimargin.models.pair_model import PairModel, pair_model_attributes
+from multimargin.problems.machines import MACHINES
+from multimargin.problems.problem import Bias, Loss
+from multimargin.problems.schemes import DAG, ONE_VS_ONE, pair_list
 
 KERNEL_NAMES = {"linear": "linear", "poly": "polynomial", "rbf": "rbf", "sigmoid": "sigmoid"}
 KERNEL_NAMES |= {"precomputed": "precomputed"}

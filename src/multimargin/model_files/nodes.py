@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from multimargin.estimators import SVC
-from multimargin.fitting import Recipe, check_control, expansion_attributes
-from multimargin.linear.estimator import LinearSVC
-from multimargin.linear.fitting import check_linear_control, linear_attributes
-from multimargin.machines import ComponentTable
-from multimargin.model import KernelModel
+from multimargin.estimators.linear_svc import LinearSVC
+from multimargin.estimators.svc import SVC
+from multimargin.fitting.linear import check_linear_control, linear_attributes
+from multimargin.fitting.machine import Recipe, check_control, expansion_attributes
 from multimargin.model_files import parts
-from multimargin.model_files.faults import FaultError, require
+from multimargin.model_files.errors import FaultError, require
 from multimargin.model_files.records import Record, Writer, tagged
 from multimargin.model_files.values import (
     pack_labels,
@@ -25,10 +23,12 @@ from multimargin.model_files.values import (
     unpack_machine,
     unpack_value,
 )
-from multimargin.pair_model import PairModel, pair_model_attributes
-from multimargin.problem import Bias, Loss
-from multimargin.schemes import DAG, ONE_VS_ONE, SCHEMES
-from multimargin.selection.pair_selection import PerPairSVC
+from multimargin.model_selection.pair_selection import PerPairSVC
+from multimargin.models.kernel_model import KernelModel
+from multimargin.models.pair_model import PairModel, pair_model_attributes
+from multimargin.problems.machines import ComponentTable
+from multimargin.problems.problem import Bias, Loss
+from multimargin.problems.schemes import DAG, ONE_VS_ONE, SCHEMES
 
 # What a fit listens to is no part of the model: functions and generators become None.
 LISTENERS = ("on_progress", "random_state")

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from multimargin.calibration import PairCalibrator
-from multimargin.estimators import SVC
-from multimargin.files import check_path, whole_file
-from multimargin.linear.estimator import LinearSVC
-from multimargin.linear.model import LinearModel
+from multimargin.base.files import check_path, whole_file
+from multimargin.estimators.linear_svc import LinearSVC
+from multimargin.estimators.svc import SVC
 from multimargin.model_files.onnx_graph import Graph
 from multimargin.model_files.onnx_parts import pair_codes, pair_decision, probabilities, raw_scores
-from multimargin.model_files.standing_for import what_to_save
-from multimargin.pair_model import PairModel
-from multimargin.selection.pair_selection import PerPairSVC
+from multimargin.model_files.saved_model import what_to_save
+from multimargin.model_selection.pair_selection import PerPairSVC
+from multimargin.models.calibration import PairCalibrator
+from multimargin.models.linear_model import LinearModel
+from multimargin.models.pair_model import PairModel
 
 
 def export_onnx(estimator: Any, path: str | os.PathLike[str]) -> None:

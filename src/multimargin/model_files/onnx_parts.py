@@ -1,4 +1,4 @@
-"""Kernels, votes and probabilities as ONNX operators: the formulas of kernels.py, voting.py and calibration.py."""
+"""Kernels, votes and probabilities as ONNX operators: the formulas of store.py, voting.py and calibration.py."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from multimargin.calibration import BinaryCalibrator, Curve, Isotonic, OneVsRestCalibrator, PairCalibrator, Sigmoid
-from multimargin.kernels import KernelSpec
-from multimargin.linear.model import LinearModel
-from multimargin.machines import FloatArray
-from multimargin.matrices import dense, is_sparse
-from multimargin.model import KernelModel
+from multimargin._typing import FloatArray
+from multimargin.base.matrices import dense, is_sparse
+from multimargin.kernels.spec import KernelSpec
 from multimargin.model_files.onnx_graph import LARGEST_FILE, Graph
-from multimargin.pair_model import PairModel
-from multimargin.pairwise import SMALLEST
-from multimargin.schemes import DAG, pair_list
+from multimargin.models.calibration import (
+    BinaryCalibrator,
+    Curve,
+    Isotonic,
+    OneVsRestCalibrator,
+    PairCalibrator,
+    Sigmoid,
+)
+from multimargin.models.coupling_probabilities import SMALLEST
+from multimargin.models.kernel_model import KernelModel
+from multimargin.models.linear_model import LinearModel
+from multimargin.models.pair_model import PairModel
+from multimargin.problems.schemes import DAG, pair_list
 
 
 def raw_scores(graph: Graph, model: KernelModel | PairModel | LinearModel, X: str) -> str:
@@ -120,7 +127,7 @@ def _votes(graph: Graph, for_first: str, n_classes: int) -> str:
 
 
 def _walk(graph: Graph, D: str, n_classes: int) -> tuple[str, str]:
-    """Return the winner of each row, and the round that drops each class: voting.py's walk, round by round."""
+    """Return the winner of each row, and the round that drops each class: models/voting.py's walk, round by round."""
     one, all_codes = graph.constant(np.array([1])), np.arange(n_classes)
     first = graph.as_integer(graph.multiply(graph.columns(D, [0]), 0.0))  # a column of zeros
     last = graph.add(first, np.array(n_classes - 1))

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from multimargin.calibration import (
+from multimargin._typing import DataMatrix
+from multimargin.base.matrices import is_sparse, tidy
+from multimargin.fitting.linear import LinearDual
+from multimargin.kernels.spec import KERNELS, KernelSpec
+from multimargin.model_files.errors import require
+from multimargin.model_files.records import Record, Writer, tagged
+from multimargin.models.calibration import (
     BinaryCalibrator,
     Calibrator,
     Curve,
@@ -17,17 +23,12 @@ from multimargin.calibration import (
     PairCalibrator,
     Sigmoid,
 )
-from multimargin.certificate import Certificate
-from multimargin.kernels import KERNELS, KernelSpec
-from multimargin.linear.fitting import LinearDual
-from multimargin.linear.model import LinearModel
-from multimargin.matrices import DataMatrix, is_sparse, tidy
-from multimargin.model import KernelModel
-from multimargin.model_files.faults import require
-from multimargin.model_files.records import Record, Writer, tagged
-from multimargin.pair_model import PairModel
-from multimargin.schemes import SCHEMES
-from multimargin.solver import StopReason
+from multimargin.models.kernel_model import KernelModel
+from multimargin.models.linear_model import LinearModel
+from multimargin.models.pair_model import PairModel
+from multimargin.problems.schemes import SCHEMES
+from multimargin.solvers.certificate import Certificate
+from multimargin.solvers.report import StopReason
 
 # A power is a loop: a larger degree would keep whoever predicts waiting for no reason.
 MAX_DEGREE = 10_000

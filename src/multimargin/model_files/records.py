@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from multimargin.machines import FloatArray
+from multimargin._typing import FloatArray
 from multimargin.model_files.container import NAMES
-from multimargin.model_files.faults import require
+from multimargin.model_files.errors import require
 
 LARGEST_INTEGER = 2**63 - 1
 

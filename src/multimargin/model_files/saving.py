@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from multimargin._core import __version__
-from multimargin.files import check_path
+from multimargin.base.files import check_path
 from multimargin.model_files.container import read_container, write_container
-from multimargin.model_files.faults import faults_of, require
+from multimargin.model_files.errors import faults_of, require
 from multimargin.model_files.nodes import pack_estimator, unpack_estimator
 from multimargin.model_files.records import Record, Writer
-from multimargin.model_files.standing_for import what_to_save
+from multimargin.model_files.saved_model import what_to_save
 
 
 def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from multimargin.machines import MACHINES
+from multimargin.problems.machines import MACHINES
 
 BUILDERS = [machine.components for machine in MACHINES.values()]
 # Estimators, and the plain classes that a fit leaves in them; none of them runs anything when it is made.
 SKOPS_TYPES = (
-    "multimargin.calibration.BinaryCalibrator",
-    "multimargin.calibration.Isotonic",
-    "multimargin.calibration.OneVsRestCalibrator",
-    "multimargin.calibration.PairCalibrator",
-    "multimargin.calibration.Sigmoid",
-    "multimargin.certificate.Certificate",
-    "multimargin.certificate_table.CertificateTable",
-    "multimargin.estimators.SVC",
-    "multimargin.fitting.Recipe",
-    "multimargin.kernels.KernelSpec",
-    "multimargin.linear.estimator.LinearSVC",
-    "multimargin.linear.fitting.LinearDual",
-    "multimargin.linear.model.LinearModel",
-    "multimargin.machines.ComponentTable",
-    "multimargin.machines.Machine",
-    "multimargin.model.KernelModel",
-    "multimargin.pair_model.PairModel",
-    "multimargin.selection.pair_selection.PerPairSVC",
+    "multimargin.models.calibration.BinaryCalibrator",
+    "multimargin.models.calibration.Isotonic",
+    "multimargin.models.calibration.OneVsRestCalibrator",
+    "multimargin.models.calibration.PairCalibrator",
+    "multimargin.models.calibration.Sigmoid",
+    "multimargin.solvers.certificate.Certificate",
+    "multimargin.solvers.certificate_table.CertificateTable",
+    "multimargin.estimators.svc.SVC",
+    "multimargin.fitting.machine.Recipe",
+    "multimargin.kernels.spec.KernelSpec",
+    "multimargin.estimators.linear_svc.LinearSVC",
+    "multimargin.fitting.linear.LinearDual",
+    "multimargin.models.linear_model.LinearModel",
+    "multimargin.problems.machines.ComponentTable",
+    "multimargin.problems.machines.Machine",
+    "multimargin.models.kernel_model.KernelModel",
+    "multimargin.models.pair_model.PairModel",
+    "multimargin.model_selection.pair_selection.PerPairSVC",
     "scipy.sparse._csr.csr_array",
     "scipy.sparse._csr.csr_matrix",
     # the functions that make the tables of the published machines

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from multimargin.certificate import Certificate
-from multimargin.model_files.faults import FaultError, require
-from multimargin.solver import StopReason
+from multimargin.model_files.errors import FaultError, require
+from multimargin.solvers.certificate import Certificate
+from multimargin.solvers.report import StopReason
 
 NUMBER = rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 INTEGER = re.compile(rb"[+-]?\d{1,10}")

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from multimargin.machines import MACHINES, Bound, ComponentTable, Machine
-from multimargin.model_files.faults import FaultError, require
+from multimargin.model_files.errors import FaultError, require
 from multimargin.model_files.records import Record, Writer, tagged
+from multimargin.problems.machines import MACHINES, Bound, ComponentTable, Machine
 
 BOUNDS = tuple(bound.value for bound in Bound)
 MAX_WIDTH = 1_024  # characters of a dtype of texts that are kept beyond the longest text

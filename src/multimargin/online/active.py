@@ -14,13 +14,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from multimargin import _validation as check
-from multimargin.kernels import KernelSpec, KernelStore
-from multimargin.machines import FloatArray, IntArray
-from multimargin.matrices import DataMatrix
-from multimargin.model import KernelModel
-from multimargin.pair_model import PairModel
-from multimargin.schemes import pair_list
+from multimargin._typing import DataMatrix, FloatArray, IntArray
+from multimargin.fitting import parameters as check
+from multimargin.kernels.spec import KernelSpec
+from multimargin.kernels.store import KernelStore
+from multimargin.models.kernel_model import KernelModel
+from multimargin.models.pair_model import PairModel
+from multimargin.problems.schemes import pair_list
 
 STRATEGIES = ("margin", "diverse", "random")
 # "diverse" looks at so many times as many examples of small margin as it returns, at least.

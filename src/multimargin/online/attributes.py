@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from multimargin.model import KernelModel
+from multimargin.models.kernel_model import KernelModel
+from multimargin.models.pair_model import PairModel
 from multimargin.online.monitoring import StreamHistory
 from multimargin.online.stream import Stream
 from multimargin.online.turns import turn_of
-from multimargin.pair_model import PairModel
 
 
 class StreamAttributes:

@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from multimargin._validation import check_array, check_seed, validate_data
-from multimargin.estimators import DATA, old_state_unless_done
-from multimargin.interrupts import deferred
-from multimargin.kernels import check_range
-from multimargin.machines import FloatArray, IntArray, Machine
-from multimargin.matrices import DataMatrix, dense
+from multimargin._typing import DataMatrix, FloatArray, IntArray
+from multimargin.base.interrupts import deferred
+from multimargin.base.matrices import dense
+from multimargin.estimators.svc import DATA, old_state_unless_done
+from multimargin.fitting.parameters import check_array, check_seed, validate_data
+from multimargin.kernels.store import check_range
 from multimargin.online.active import choose_rows
 from multimargin.online.attributes import StreamAttributes
-from multimargin.online.finishing import finish
-from multimargin.online.settings import (
+from multimargin.online.finalize import finish
+from multimargin.online.parameters import (
     check_labels,
     check_parameters,
     check_rows,
@@ -33,6 +33,7 @@ from multimargin.online.settings import (
 )
 from multimargin.online.stream import Stream
 from multimargin.online.turns import in_turn, turn_of
+from multimargin.problems.machines import Machine
 
 # Rows that are learnt between two points of the history.
 BLOCK = 256

@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 
 from multimargin import _core
-from multimargin.coupling import coefficients
-from multimargin.fitting import Recipe
-from multimargin.kernels import KernelSpec, KernelStore
-from multimargin.machines import FloatArray, IntArray, Machine
-from multimargin.model import KernelModel
-from multimargin.pair_model import PairModel
-from multimargin.problem import Bias, DualProblem
-from multimargin.resources import n_threads
-from multimargin.schemes import DAG, ONE_VS_ONE, pair_list
-from multimargin.training_set import TrainingSet
+from multimargin._typing import FloatArray, IntArray
+from multimargin.base.resources import n_threads
+from multimargin.fitting.machine import Recipe
+from multimargin.kernels.spec import KernelSpec
+from multimargin.kernels.store import KernelStore
+from multimargin.models.kernel_model import KernelModel
+from multimargin.models.pair_model import PairModel
+from multimargin.problems.coupling import coefficients
+from multimargin.problems.machines import Machine
+from multimargin.problems.problem import Bias, DualProblem
+from multimargin.problems.schemes import DAG, ONE_VS_ONE, pair_list
+from multimargin.problems.training_set import TrainingSet
 
 ONE_VS_ALL = "ova"
 PANEL = 64  # slots of one class that lie together in the core

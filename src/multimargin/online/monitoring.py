@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from multimargin.machines import FloatArray, IntArray
+from multimargin._typing import FloatArray, IntArray
 
 # Points that are kept at most; then every second one goes.
 MOST_POINTS = 2_000

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from multimargin.convergence import new_axes
 from multimargin.online.monitoring import StreamHistory
+from multimargin.plotting.axes import new_axes
 
 CURVES = {
     "accuracy": "accuracy before learning",

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from multimargin._validation import check_seed
-from multimargin.fitting import Recipe
-from multimargin.machines import MACHINES, FloatArray, IntArray
-from multimargin.matrices import DataMatrix
+from multimargin._typing import DataMatrix, FloatArray, IntArray
+from multimargin.base.resources import n_threads
+from multimargin.fitting.machine import Recipe
+from multimargin.fitting.parameters import check_seed
+from multimargin.models.pair_model import PairModel
 from multimargin.online.learner import Learner, OnlineOptions
 from multimargin.online.monitoring import StreamHistory
-from multimargin.online.settings import class_weights, make_options, make_recipe
-from multimargin.pair_model import PairModel
-from multimargin.resources import n_threads
+from multimargin.online.parameters import class_weights, make_options, make_recipe
+from multimargin.problems.machines import MACHINES
 
 # Rows that are remembered while there is one class only.
 WAITING = 5

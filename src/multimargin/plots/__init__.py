@@ -1,1 +1,1 @@
-"""Figures. They need matplotlib (``pip install 'multimargin[plots]'``), which is imported when one is drawn."""
+"""The public path of geometry; the pictures themselves are in ``multimargin.plotting``."""

@@ -1,1 +1,1 @@
-"""Model selection: C and gamma, and the machine, at a small multiple of the cost of one fit."""
+"""The public path of html_report; the searches themselves are in ``multimargin.model_selection``."""

@@ -1,0 +1,1 @@
+"""What everything rests on: files, memory, interrupts, matrices."""

@@ -1,0 +1,112 @@
+"""Data sets that are drawn: shapes in the plane that no linear machine separates, with any number of classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from multimargin._typing import FloatArray, IntArray
+from multimargin.fitting.parameters import check_seed
+
+
+def chessboard(
+    n_samples: int = 1000, *, n_classes: int = 2, n_fields: int = 4, noise: float = 0.0, random_state: Any = None
+) -> tuple[FloatArray, IntArray]:
+    """Draw points on a chessboard whose field in row i and column j has the class (i + j) mod ``n_classes``.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+    n_classes : int, default=2
+    n_fields : int, default=4
+        Fields along each side; at least ``n_classes``.
+    noise : float, default=0.0
+        Share of the points that get the class of a field drawn at random.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        Uniform in [0, n_fields]^2.
+    y : ndarray of shape (n_samples,)
+    """
+    _check_counts(n_samples, n_classes)
+    if n_fields < n_classes:
+        raise ValueError(f"n_fields={n_fields} is less than n_classes={n_classes}; ask for as many fields at least.")
+    _check_noise(noise, largest=1.0)
+    rng = check_seed("random_state", random_state)
+    X = rng.uniform(0.0, n_fields, (n_samples, 2))
+    y = np.floor(X).astype(np.int64).sum(axis=1) % n_classes
+    moved = rng.uniform(size=n_samples) < noise
+    y[moved] = rng.randint(0, n_classes, moved.sum())
+    return X, y
+
+
+def banana(
+    n_samples: int = 1000, *, n_classes: int = 2, noise: float = 0.2, random_state: Any = None
+) -> tuple[FloatArray, IntArray]:
+    """Draw points around arcs of a circle, one for each class, that reach into each other.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+    n_classes : int, default=2
+        Every second arc is open downwards, the others upwards.
+    noise : float, default=0.2
+        Standard deviation of the points around their arc, whose radius is 1.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+    y : ndarray of shape (n_samples,)
+    """
+    _check_counts(n_samples, n_classes)
+    _check_noise(noise)
+    rng = check_seed("random_state", random_state)
+    y = np.arange(n_samples, dtype=np.int64) % n_classes
+    angle = rng.uniform(0.0, np.pi, n_samples)
+    side = np.where(y % 2 == 0, 1.0, -1.0)
+    X = np.stack([y + np.cos(angle), side * (np.sin(angle) - 0.25)], axis=1)
+    return X + rng.normal(0.0, noise, X.shape), y
+
+
+def rings(
+    n_samples: int = 1000, *, n_classes: int = 3, noise: float = 0.1, random_state: Any = None
+) -> tuple[FloatArray, IntArray]:
+    """Draw points around circles with a common centre, class c around that of radius c + 1.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+    n_classes : int, default=3
+    noise : float, default=0.1
+        Standard deviation of the radius; from about 0.25 on the rings overlap.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+    y : ndarray of shape (n_samples,)
+    """
+    _check_counts(n_samples, n_classes)
+    _check_noise(noise)
+    rng = check_seed("random_state", random_state)
+    y = np.arange(n_samples, dtype=np.int64) % n_classes
+    angle = rng.uniform(0.0, 2 * np.pi, n_samples)
+    radius = y + 1 + rng.normal(0.0, noise, n_samples)
+    return radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1), y
+
+
+def _check_counts(n_samples: int, n_classes: int) -> None:
+    if n_classes < 2:
+        raise ValueError(f"n_classes={n_classes} is not allowed; ask for two classes or more.")
+    if n_samples < n_classes:
+        raise ValueError(f"n_samples={n_samples} is less than n_classes={n_classes}; ask for more samples.")
+
+
+def _check_noise(noise: float, largest: float = np.inf) -> None:
+    if not 0 <= noise <= largest:
+        upper = f" and <= {largest:g}" if np.isfinite(largest) else ""
+        raise ValueError(f"noise={noise} is not allowed; give a number >= 0{upper}.")

@@ -1,0 +1,213 @@
+"""LinearSVC: scikit-learn's contract for linear machines, no numerics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from multimargin.base.interrupts import deferred
+from multimargin.estimators.svc import DATA, old_state_unless_done, start_of
+from multimargin.fitting.linear import check_linear_control, read_linear_recipe, run_linear_fit
+from multimargin.fitting.machine import warn_if_unfinished
+from multimargin.fitting.parameters import validate_data
+from multimargin.fitting.progress import CallbackSupportMixin, FitTask, with_callbacks
+from multimargin.problems.machines import Machine
+from multimargin.problems.training_set import TrainingSet
+from multimargin.solvers.report import Progress
+
+
+class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Linear support vector classifier: every multi-class machine by its weight vectors, certified.
+
+    The same machines as ``SVC(kernel="linear")``, with the same ``coef_`` and ``intercept_``; but training goes by the
+    weights, in a time that grows with the number of rows and hardly with C.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        What a short margin costs; ``float("inf")`` asks for a hard margin.
+    multi_class : str or Machine, default="ova"
+        "ova" (also "ovr"), "ovo", "dag", "ww", "cs" (also "crammer_singer"), "llw", "adm", "ats", "atm", "rm", "mmr" or
+        your own.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+    bias : {"exact", "regularized", "none"}, default="exact"
+        "exact" leaves b free; "regularized" adds (b / intercept_scaling)^2 / 2 to the objective, as LIBLINEAR does.
+    fit_intercept : bool, default=True
+        False means ``bias="none"``.
+    intercept_scaling : float, default=1.0
+        The constant feature of a regularised bias.
+    tol : float, default=1e-3
+        The KKT violation to reach; confirmed in float64.
+    class_weight : dict, "balanced" or None, default=None
+        Factors on C by class.
+    verbose : bool or int, default=False
+        Show a line of progress on stderr.
+    random_state : object, default=None
+        Accepted for compatibility; nothing in the training is random.
+    max_iter : int, default=-1
+        Limit on passes over the data and Newton's steps together, for "ovo" and "dag" of each pair; -1 for none.
+    solver : {"auto", "descent", "newton", "most-violating-pair", "working-set", "asvm", "lsvm"}, default="auto"
+        "descent": exact steps on one example after the other (not for an exact bias); "newton": the multiplier method
+        with Newton's method inside. "auto" begins with the first, where it applies, and goes over to the second when
+        that has cost as much as the second would. The others are those of KCSL04, for comparison, with two classes:
+        decomposition by pairs or 30 variables at a time (hinge, an exact bias), "asvm" and "lsvm" (active set and
+        Lagrangian methods; squared hinge, a regularised bias).
+    max_time : float or None, default=None
+        Seconds after which the fit ends with the model it has.
+    warm_start : bool, default=False
+        Start from the solution of the last fit on the same rows.
+    on_progress : callable or None, default=None
+        Called at first and then about every 50 ms with a ``Progress``; returning True ends the fit.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        On Ctrl-C the fitted attributes are set from the last iterate; then KeyboardInterrupt goes on ("raise") or
+        the model is returned with a warning ("keep").
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_features), (n_pairs, n_features) for "ovo" and "dag"
+        One row for two classes.
+    intercept_ : ndarray of shape (n_classes,), (n_pairs,) for "ovo" and "dag"
+    classes_ : ndarray of shape (n_classes,)
+    support_ : ndarray of shape (n_SV,)
+        Rows with a dual coefficient.
+    certificate_ : Certificate
+        Objectives, gap, KKT violation, why the fit ended; for "ovo" and "dag" the worst pair's, all in ``parts``.
+    n_iter_ : ndarray of int
+        Passes and Newton's steps, one number for each pair of "ovo" and "dag".
+    fit_status_ : int
+        0 converged, else 1.
+    class_weight_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+
+    Notes
+    -----
+    Where it differs from scikit-learn's LinearSVC, and how to get theirs:
+
+    ======================  ===============================  =========================================
+    here                    scikit-learn                     to get scikit-learn's
+    ======================  ===============================  =========================================
+    loss="hinge"            loss="squared_hinge"             loss="squared_hinge"
+    bias="exact"            the intercept is regularised     bias="regularized"
+    tol=1e-3 (KKT)          tol=1e-4 (LIBLINEAR's own)       a smaller tol
+    max_iter=-1             max_iter=1000                    nothing: there is no such limit
+    multi_class="ova"       multi_class="ovr"                the same; "crammer_singer" is "cs"
+    ======================  ===============================  =========================================
+
+    There is no ``penalty`` (always l2) and no ``dual``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from multimargin import LinearSVC, verify
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = LinearSVC(multi_class="cs").fit(X, y)
+    >>> clf.coef_.shape, clf.certificate_.stop_reason
+    ((3, 4), 'converged')
+    >>> verify(clf, X, y).optimal
+    True
+    """
+
+    def __init__(  # noqa: PLR0913 - the parameters of an estimator
+        self,
+        *,
+        C: float = 1.0,
+        multi_class: str | Machine = "ova",
+        loss: str = "hinge",
+        bias: str = "exact",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        tol: float = 1e-3,
+        class_weight: Any = None,
+        verbose: bool | int = False,
+        random_state: Any = None,
+        max_iter: int = -1,
+        solver: str = "auto",
+        max_time: float | None = None,
+        warm_start: bool = False,
+        on_progress: Callable[[Progress], bool | None] | None = None,
+        on_interrupt: str = "raise",
+    ) -> None:
+        self.C = C
+        self.multi_class = multi_class
+        self.loss = loss
+        self.bias = bias
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.tol = tol
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.solver = solver
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.on_progress = on_progress
+        self.on_interrupt = on_interrupt
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on X and y.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Sparse data are read as CSR and stay sparse; float32 stays float32; everything else becomes float64.
+        y : array-like of shape (n_samples,)
+            Labels of any kind.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors on C; a weight of 2 is the same as a row that occurs twice, 0 leaves a row out.
+
+        Returns
+        -------
+        self : LinearSVC
+        """
+        params = self.get_params(deep=False)
+        with deferred(keep=self.on_interrupt == "keep"):
+            with old_state_unless_done(self):
+                check_linear_control(params)
+                checked_X, labels = validate_data(self, X, y, **DATA)
+                check_classification_targets(labels)
+                data = TrainingSet.from_arrays(
+                    checked_X, labels, C=self.C, class_weight=self.class_weight, sample_weight=sample_weight
+                )
+                recipe = read_linear_recipe(params)
+                task = FitTask(self, checked_X, labels)
+                fitted = run_linear_fit(params, data, recipe, start_of(self, data, recipe), task)
+                attributes = fitted.attributes
+            self.__dict__.update(attributes)  # one call, so that a signal finds the old state or the new one
+            task.end(lambda: attributes)
+            if fitted.error is not None and self.on_interrupt == "raise":
+                raise fitted.error
+            warn_if_unfinished(fitted, checked_X, recipe)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _points(self, X: ArrayLike) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, **DATA)
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Return the scores that decide.
+
+        Two classes: one score, shape (n_samples,), positive for ``classes_[1]``. More: shape (n_samples, n_classes).
+        """
+        points = self._points(X)
+        decision: np.ndarray = self._model.decision(points)
+        return decision
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the class of each row of X, shape (n_samples,)."""
+        points = self._points(X)
+        predicted: np.ndarray = self.classes_[self._model.codes(points)]
+        return predicted

@@ -1,0 +1,395 @@
+"""The estimators: scikit-learn's contract, no numerics."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from multimargin.base.interrupts import deferred
+from multimargin.base.resources import check_room
+from multimargin.fitting.calibrated import probabilities, run_calibrated_fit
+from multimargin.fitting.machine import Recipe, check_control, prepare, warn_if_unfinished
+from multimargin.fitting.pairs import PairState
+from multimargin.fitting.parameters import check_array, validate_data
+from multimargin.fitting.progress import CallbackSupportMixin, FitTask, with_callbacks
+from multimargin.models.pair_model import PairModel
+from multimargin.problems.given_kernels import check_values, refuse_sparse_gram
+from multimargin.problems.machines import Machine
+from multimargin.problems.training_set import TrainingSet
+from multimargin.solvers.report import Progress
+
+# How scikit-learn's validation hands data over: dense rows in C order or CSR, float32 stays float32.
+DATA: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "accept_sparse": "csr"}
+
+
+class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Support vector classifier: every multi-class machine, trained to a certified optimum.
+
+    The default is scikit-learn's: one binary machine for each pair of classes, with votes. The other machines see all
+    classes at once and solve
+
+    .. math::
+        \min_{w, b} \tfrac12 \sum_c \|w_c\|^2 + \sum_i C_i \,\mathrm{loss}(\xi_i), \qquad
+        \sum_c \nu_{y_i p c} f_c(x_i) \ge t_{y_i p} - \xi_{ip}
+
+    in dual form. Training time grows with the square of the number of support vectors: beyond some hundred
+    thousand rows a linear machine or a subsample is the better choice.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        What a short margin costs; ``float("inf")`` asks for a hard margin.
+    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "precomputed"} or callable, default="rbf"
+        With "precomputed" X is the matrix of kernel values: (n_samples, n_samples) in ``fit``, (n_points, n_samples)
+        later, of which only the columns of the support vectors are read (others may be NaN throughout). A callable is
+        asked as k(A, B) for at most 512 rows A of X; its n_samples x n_samples values must fit ``cache_size``.
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        1 / (n_features * X.var()), 1 / n_features, or a number. The variance counts a row as often as its
+        ``sample_weight`` says (scikit-learn's does not), so that weights and repetitions mean the same.
+    coef0 : float, default=0.0
+        Constant in "poly" and "sigmoid".
+    shrinking : bool, "variables" or "examples", default=True
+        Leave out variables and examples that have come to rest, until the final check; or only one of the two levels.
+        Single pairs of variables know none, "two-level" chooses its examples itself: both ignore it.
+    probability : bool or "deprecated", default="deprecated"
+        As in scikit-learn. True means ``calibration="coupling"``, or "sigmoid" where that does not exist.
+    tol : float, default=1e-3
+        The KKT violation to reach; confirmed in float64 before a fit counts as converged.
+    cache_size : float or "auto", default="auto"
+        Megabytes for kernel rows; "auto" takes a quarter of the available memory. With 0 a row lives for one step.
+    class_weight : dict, "balanced" or None, default=None
+        Factors on C by class.
+    verbose : bool or int, default=False
+        Show a line of progress on stderr.
+    max_iter : int, default=-1
+        Limit on steps, for "ovo" and "dag" on those of each pair, for "ova" with an exact bias of each class; -1 for
+        none.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        "ovo" makes ``decision_function`` return the scores of all pairs of classes; for "ovo" and "dag" only.
+    break_ties : bool, default=False
+        With "ovo" and three or more classes: whether ``predict`` takes the argmax of ``decision_function`` rather than
+        the first of the classes with most votes. Without effect elsewhere, where the two are the same.
+    random_state : object, default=None
+        Accepted for compatibility; nothing in the training is random.
+    multi_class : str or Machine, default="ovo"
+        "ovo": a binary machine for each pair of classes, and votes. "dag": the same machines, asked one by one. Or a
+        machine that sees all classes: "ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr", "ova" (also "ovr",
+        "crammer_singer") or your own.
+    bias : {"auto", "none", "regularized", "exact"}, default="auto"
+        "exact" leaves b free, as LIBSVM does; "regularized" adds b^2/2 to the objective (the kernel k + 1). "auto" is
+        "exact" for "ovo", "dag" and "ova" and "none" for the others, which need two to three times as long for "exact".
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+    solver : str, default="auto"
+        "auto" is the fastest that applies; the certificate says which and why. The others are for counting steps as
+        the papers do. For "ovo", "dag" and "ova" with an exact bias: "maximum-gain" (or "smo") and
+        "most-violating-pair", single pairs of variables at every size, where "auto" helps them by a linear system of
+        the free variables and by blocks. For all else: "two-level", blocks of examples ("auto" takes it, or "s2do" if
+        the kernel is not positive semi-definite or the machine one of your own with margins of another form);
+        "smo", one variable; "s2do", two; "working-set", ten (not for "cs", "adm", "atm"); "whole-example", all
+        variables of the worst example; "semi-greedy", those of many examples for each scan; "frank-wolfe", steps to
+        vertices found by linear programs, as a second opinion on small problems (hinge loss).
+    calibration : {"sigmoid", "isotonic", "coupling"} or None, default=None
+        How ``predict_proba`` makes probabilities of scores: one curve for each class, fitted on the scores of five
+        fold models, or one for each pair ("ovo" and "dag" only), put together as in LIBSVM. ``predict`` follows them.
+    max_time : float or None, default=None
+        Seconds after which the fit ends with the model it has.
+    warm_start : bool, default=False
+        Start from the solution of the last fit on the same rows.
+    on_progress : callable or None, default=None
+        Called at first and then about every 50 ms with a ``Progress``; returning True ends the fit.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        On Ctrl-C the fitted attributes are set from the last iterate; then KeyboardInterrupt goes on ("raise") or
+        the model is returned with a warning ("keep").
+    trace : bool or "primal", default=False
+        Record the course of the fit in ``trace_``; "primal" with the primal objective, which costs a look at all
+        examples for each point. The model is the same bit by bit.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    support_ : ndarray of shape (n_SV,)
+        Rows of the support vectors, grouped by class.
+    support_vectors_ : ndarray, or CSR matrix when X was sparse, of shape (n_SV, n_features)
+        Empty, of shape (0, 0), for kernel="precomputed".
+    n_support_ : ndarray of shape (n_classes,)
+    dual_coef_ : ndarray of shape (n_classes - 1, n_SV) for "ovo" and "dag", else (n_classes, n_SV)
+        One row for each class; (1, n_SV) for two classes. "ovo" and "dag" have LIBSVM's layout: the coefficient of a
+        support vector of class i in the pair with j is in row j - 1 if i < j, else in row j.
+    intercept_ : ndarray of shape (n_pairs,) for "ovo" and "dag", else (n_classes,); (1,) for two classes
+        Pairs in the order (0, 1), (0, 2), ..., (1, 2), ...; a score > 0 speaks for the first class of the pair, but
+        with two classes for ``classes_[1]``.
+    coef_ : ndarray of shape (n_pairs, n_features) for "ovo" and "dag", else (n_classes, n_features)
+        Weights, (1, n_features) for two classes; for kernel="linear" only.
+    certificate_ : Certificate
+        Objectives, gap, KKT violation, why the fit ended. For "ovo" and "dag" those of the worst pair, and
+        ``certificate_.parts`` holds one certificate for each pair, in the order of ``intercept_``.
+    trace_ : Trace, or a list of one for each pair ("ovo", "dag") or class ("ova" with an exact bias)
+        One with solver="frank-wolfe". Only after a fit with ``trace``; ``ConvergenceDisplay.from_estimator`` draws it.
+    n_iter_ : ndarray of shape (n_pairs,) for "ovo" and "dag", else (1,)
+    fit_status_ : int
+        0 converged, else 1.
+    class_weight_ : ndarray of shape (n_classes,)
+    shape_fit_ : tuple
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from multimargin import SVC, verify
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = SVC(C=2).fit(X, y)
+    >>> clf.certificate_.stop_reason, len(clf.certificate_.parts)
+    ('converged', 3)
+    >>> verify(clf, X, y).optimal
+    True
+    """
+
+    def __init__(  # noqa: PLR0913 - scikit-learn's parameters, in its order, then ours
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        shrinking: bool | str = True,
+        probability: Any = "deprecated",
+        tol: float = 1e-3,
+        cache_size: float | str = "auto",
+        class_weight: Any = None,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        multi_class: str | Machine = "ovo",
+        bias: str = "auto",
+        loss: str = "hinge",
+        solver: str = "auto",
+        calibration: str | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        on_progress: Callable[[Progress], bool | None] | None = None,
+        on_interrupt: str = "raise",
+        trace: bool | str = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.multi_class = multi_class
+        self.bias = bias
+        self.loss = loss
+        self.solver = solver
+        self.calibration = calibration
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.on_progress = on_progress
+        self.on_interrupt = on_interrupt
+        self.trace = trace
+
+    @classmethod
+    @lru_cache(maxsize=32)
+    def _get_param_names(cls) -> list[str]:
+        """The parameters' names, looked up once per class: reading a signature takes longer than a small fit."""
+        names: list[str] = super()._get_param_names()
+        return names
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on X and y.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Sparse data are read as CSR and stay sparse; float32 stays float32; everything else becomes float64.
+        y : array-like of shape (n_samples,)
+            Labels of any kind.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors on C; a weight of 2 is the same as a row that occurs twice, 0 leaves a row out.
+
+        Returns
+        -------
+        self : SVC
+        """
+        params = self.get_params(deep=False)
+        if isinstance(self.probability, bool | np.bool_):
+            warnings.warn(
+                f"probability={self.probability} is deprecated as in scikit-learn; write calibration='coupling' (or "
+                "'sigmoid') for probabilities, and nothing for none.",
+                FutureWarning,
+                stacklevel=3,
+            )
+        with deferred(keep=self.on_interrupt == "keep"):
+            with old_state_unless_done(self):
+                check_control(params)
+                if self._precomputed:
+                    refuse_sparse_gram(X)
+                checked_X, labels = validate_data(self, X, y, **DATA)
+                check_classification_targets(labels)
+                data = TrainingSet.from_arrays(
+                    checked_X, labels, C=self.C, class_weight=self.class_weight, sample_weight=sample_weight
+                )
+                data, recipe = prepare(params, data)
+                task = FitTask(self, checked_X, labels)
+                fitted = run_calibrated_fit(params, data, recipe, start_of(self, data, recipe), task)
+                attributes = fitted.attributes
+            self.__dict__.pop("trace_", None)  # of an earlier fit
+            # One call, so that a signal finds the old state or the new one.
+            self.__dict__.update(attributes)
+            task.end(lambda: attributes)
+            if fitted.error is not None and self.on_interrupt == "raise":
+                raise fitted.error
+            warn_if_unfinished(fitted, checked_X, recipe)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse, tags.input_tags.pairwise = not self._precomputed, self._precomputed
+        return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _points(self, X: ArrayLike) -> Any:
+        """Points to score, checked; precomputed kernel values may lack the columns that are not read."""
+        check_is_fitted(self)
+        if self._model.kernel.name != "precomputed":
+            return validate_data(self, X, reset=False, **DATA)
+        refuse_sparse_gram(X)
+        points = check_array(X, ensure_all_finite=False, **DATA)
+        check_values(points, self._model.support)
+        validate_data(self, X, reset=False, skip_check_array=True)  # names and number of columns
+        return points
+
+    def _scores_decide(self) -> bool:
+        """Curves fitted to each class may prefer another class than the scores do: then these are not shown."""
+        return self.calibration not in ("sigmoid", "isotonic")
+
+    @available_if(_scores_decide)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Return the scores that decide; not there with calibration="sigmoid" or "isotonic", where probabilities do.
+
+        Two classes: one score, shape (n_samples,), positive for ``classes_[1]``; (f_1 - f_0) / 2 where a machine has
+        one function per class. More: shape (n_samples, n_classes), for "ovo" and "dag" made of votes and a bounded
+        confidence; or with ``decision_function_shape="ovo"`` the scores of all pairs, shape (n_samples, n_pairs).
+        """
+        points = self._points(X)
+        decision: np.ndarray = self._model.decision(points, pairwise=self.decision_function_shape == "ovo")
+        return decision
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the class of each row of X, shape (n_samples,).
+
+        "ovo" counts votes, ties go to the class that comes first (``break_ties=True``: to the larger score); "dag"
+        follows its path; every other machine takes the largest score. With ``calibration`` it is the class of the
+        largest probability.
+        """
+        if hasattr(self, "predict_proba"):
+            check_is_fitted(self)
+            likeliest: np.ndarray = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+            return likeliest
+        points = self._points(X)
+        tied = self.break_ties and self.decision_function_shape == "ovr" and len(self.classes_) > 2
+        codes = np.argmax(self._model.scores(points), axis=1) if tied else self._model.codes(points)
+        predicted: np.ndarray = self.classes_[codes]
+        return predicted
+
+    def _has_probabilities(self) -> bool:
+        """Whether they are asked for and, once fitted, there; else says why not."""
+        name = type(self).__name__
+        asked = isinstance(self.probability, bool | np.bool_) and bool(self.probability)
+        if self.calibration is None and not asked:
+            raise AttributeError(f"{name}(calibration=None) has no probabilities; fit it with calibration='sigmoid'.")
+        if hasattr(self, "_model") and self._calibrator is None:
+            raise AttributeError(
+                f"This {name} has no probabilities, because its fit had no calibration or was stopped before the end "
+                "of it; fit again."
+            )
+        return True
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Return the probability of each class, shape (n_samples, n_classes), columns in the order of ``classes_``.
+
+        Exists when ``calibration`` is on.
+        """
+        points = self._points(X)
+        return probabilities(self._calibrator, self._model, points)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
+        """Return the logarithms of ``predict_proba``, shape (n_samples, n_classes); -inf where that is 0."""
+        with np.errstate(divide="ignore"):
+            logarithms: np.ndarray = np.log(self.predict_proba(X))
+        return logarithms
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weight vectors of the linear kernel."""
+        if not isinstance(self.kernel, str) or self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        check_is_fitted(self)
+        needed, remedy = 8.0 * len(self.intercept_) * self.n_features_in_, "use dual_coef_ and support_vectors_"
+        check_room(needed, f"coef_ for each of {self.n_features_in_} columns", remedy)
+        if not isinstance(self._model, PairModel):
+            return np.asarray(self.dual_coef_ @ self.support_vectors_)
+        return -self._model.weights() if len(self.classes_) == 2 else self._model.weights()
+
+
+@contextmanager
+def old_state_unless_done(estimator: Any) -> Iterator[None]:
+    """Undo what validation sets, when a fit fails: the old fitted state stays as it was."""
+    names = ("n_features_in_", "feature_names_in_")
+    before = {name: estimator.__dict__[name] for name in names if name in estimator.__dict__}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            estimator.__dict__.pop(name, None)
+        estimator.__dict__.update(before)
+        raise
+
+
+def start_of(estimator: Any, data: TrainingSet, recipe: Recipe) -> Any:
+    """Return the state of the estimator's last fit, for warm_start; refuse one of other classes or another machine."""
+    kept = getattr(estimator, "_state", None) if estimator.warm_start else None
+    if kept is None:
+        return None
+    state, classes = kept
+    if not np.array_equal(classes, data.classes):
+        raise ValueError(
+            f"warm_start=True, but y has the classes {data.classes.tolist()} and the last fit had "
+            f"{classes.tolist()}; fit with warm_start=False."
+        )
+    if isinstance(state, PairState) != bool(recipe.scheme):
+        raise ValueError(
+            f"warm_start=True with multi_class={estimator.multi_class!r}, but the last fit's machine "
+            f"{'was not' if recipe.scheme else 'was'} made of pairs of classes; fit with warm_start=False."
+        )
+    return state

@@ -1,0 +1,1 @@
+"""From parameters and data to the attributes of a fitted estimator."""

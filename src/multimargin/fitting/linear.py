@@ -1,0 +1,297 @@
+"""One fit of a linear machine: from checked parameters and data to weights, a certificate and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from multimargin._typing import FloatArray, IntArray
+from multimargin.base.resources import check_room
+from multimargin.fitting import parameters as check
+from multimargin.fitting.linear_pair_points import PairPoints
+from multimargin.fitting.linear_pair_settling import certify_settled, feasible_points, settle_pairs
+from multimargin.fitting.linear_pairs import SolvedPairs, solve_pairs
+from multimargin.fitting.machine import (
+    SMALL_PROBLEM,
+    SMALL_PROBLEM_TOL,
+    Fitted,
+    ModelWatch,
+    Recipe,
+    check_limits,
+    is_watched,
+    make_watch,
+)
+from multimargin.fitting.pairs import PairFit, PairState
+from multimargin.fitting.pairs import check_start as check_pair_start
+from multimargin.fitting.progress import FitTask, progress_line
+from multimargin.kernels.spec import KernelSpec
+from multimargin.kernels.store import check_rows
+from multimargin.models.linear_model import LinearModel
+from multimargin.problems.coupling import coefficients
+from multimargin.problems.machines import MACHINES, Machine
+from multimargin.problems.problem import Bias, DualProblem, Loss
+from multimargin.problems.schemes import Slices, find_scheme
+from multimargin.problems.separability import refuse_if_inseparable
+from multimargin.problems.training_set import TrainingSet
+from multimargin.solvers.certificate import Certificate, certify
+from multimargin.solvers.certificate_table import worst_of
+from multimargin.solvers.core import Solution, SolverState, check_start
+from multimargin.solvers.linear.decomposition import SIZES, check_decomposition, solve_by_decomposition
+from multimargin.solvers.linear.driver import solve_linear
+from multimargin.solvers.linear.squared import METHODS, check_squared, solve_squared
+from multimargin.solvers.linear.task import as_scores_sum
+from multimargin.solvers.linear.types import AUTO, DESCENT, NEWTON, Clock, LinearLimits, LinearPoint, LinearSeed
+from multimargin.solvers.report import Progress, StopReason
+
+# Solvers of the literature for two classes.
+OF_PAPERS = (*SIZES, *METHODS)
+SOLVERS = (AUTO, DESCENT, NEWTON, *OF_PAPERS)
+REASONS = {
+    AUTO: "coordinate steps while they are cheap, then Newton's method, whose cost does not grow with C",
+    DESCENT: "asked for",
+    NEWTON: "asked for",
+    **dict.fromkeys(OF_PAPERS, "asked for"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LinearDual:
+    """What verification needs beside the weights: the dual coefficients of the examples that have one.
+
+    ``beta`` is (n_SV, n_classes), or (n_SV, n_pairs) with a scheme.
+    """
+
+    support: IntArray
+    beta: FloatArray | sparse.csr_array
+
+    def column(self, pair: int) -> FloatArray:
+        """Return the coefficients of a pair."""
+        found: FloatArray = sparse.csr_array(self.beta)[:, [pair]].toarray().ravel()
+        return found
+
+
+def read_linear_recipe(params: dict[str, Any]) -> Recipe:
+    """Check the parameters that define the problem; a regularised bias is an offset of the linear kernel."""
+    choice = find_scheme(params["multi_class"])
+    scaling = check.check_number("intercept_scaling", params["intercept_scaling"], low=0.0, strict=True)
+    bias = linear_bias(params)
+    offset = scaling**2 if bias is Bias.REGULARIZED else 0.0
+    return Recipe(
+        machine=choice if isinstance(choice, Machine) else MACHINES["ww"],
+        scheme="" if isinstance(choice, Machine) else choice,
+        kernel=KernelSpec("linear", offset=offset),
+        loss=Loss(check.check_choice("loss", params["loss"], check.LOSSES)),
+        bias=Bias.EXACT if bias is Bias.EXACT else Bias.NONE,
+        C=float(params["C"]),
+        tol=check.check_number("tol", params["tol"], low=0.0, strict=True),
+    )
+
+
+def linear_bias(params: dict[str, Any]) -> Bias:
+    """Return the bias rule of ``bias`` and ``fit_intercept``."""
+    rule = Bias(check.check_choice("bias", params["bias"], tuple(bias.value for bias in Bias)))
+    if check.check_flag("fit_intercept", params["fit_intercept"]):
+        return rule
+    if rule is Bias.REGULARIZED:
+        raise ValueError(
+            "fit_intercept=False contradicts bias='regularized', which asks for an intercept; leave one of them out."
+        )
+    return Bias.NONE
+
+
+def check_linear_control(params: dict[str, Any]) -> None:
+    """Check the parameters that need no data."""
+    check.check_number("C", params["C"], low=0.0, strict=True, allow_inf=True)
+    check.check_choice("solver", params["solver"], SOLVERS)
+    if params["solver"] == DESCENT and linear_bias(params) is Bias.EXACT:
+        raise ValueError(
+            "solver='descent' does not apply to bias='exact', whose constraints tie all examples together; use "
+            "solver='auto', or bias='regularized' or 'none'."
+        )
+    check_limits(params)
+
+
+def check_weights(n_features: int, n_functions: int) -> None:
+    """Refuse weights that the memory does not hold, twice, as solvers keep the last ones: a single index can ask."""
+    check_room(
+        16.0 * n_features * n_functions,
+        f"The weights of {n_functions} functions for each of {n_features} columns",
+        "leave out columns that are zero throughout, and number the others anew, or use SVC(kernel='linear')",
+    )
+
+
+def run_linear_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: Any, task: FitTask) -> Fitted:
+    """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C."""
+    check_rows(data.X)
+    check_weights(data.X.shape[1], data.n_classes * (data.n_classes - 1) // 2 if recipe.scheme else data.n_classes)
+    max_time = float("inf") if params["max_time"] is None else float(params["max_time"])
+    fit = _PairwiseFit(data, recipe, max_time) if recipe.scheme else _MachineFit(data, recipe)
+    small = len(data.y) * recipe.machine.table(data.n_classes).class1.shape[1] <= SMALL_PROBLEM
+    extra_tol = SMALL_PROBLEM_TOL if small else 0.0
+    limits = LinearLimits(recipe.tol, int(params["max_iter"]), max_time, extra_tol, params["solver"])
+    with progress_line(int(params["verbose"]), recipe.scheme or recipe.machine.name) as show:
+        watch = make_watch(params, show, task) if is_watched(params, task) else None
+        with threadpool_limits(limits=1, user_api="blas"):  # sums have the same bits for any number of threads
+            certificate = fit.solve(limits, start, watch)
+    if fit.error is not None and not isinstance(fit.error, KeyboardInterrupt):
+        raise fit.error
+    unfinished = certificate.stop_reason != StopReason.CONVERGED.value
+    keep = bool(params["warm_start"]) or unfinished
+    attributes = fit.attributes() | {
+        "certificate_": certificate,
+        "n_iter_": np.maximum(1, fit.n_iter).astype(np.int32),
+        "fit_status_": int(unfinished),
+        "_recipe": recipe,
+        "_state": (fit.state(), data.classes) if keep else None,
+    }
+    return Fitted(fit.error, certificate, attributes, fit.state(), None)  # type: ignore[arg-type]
+
+
+def with_weights(start: Any, model: LinearModel) -> Any:
+    """Return the start of a machine with the weights of a near one; pairs of classes start without."""
+    if not isinstance(start, SolverState):
+        return start
+    return LinearSeed(start.amounts, None, start.n_classes, start.bias, model.coef, model.intercept)
+
+
+def run_seeded_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: Any, task: FitTask) -> Fitted:
+    """As ``run_linear_fit``; where it stalls on its way from another problem's solution, from nothing once more."""
+    seeded = run_linear_fit(params, data, recipe, start, task)
+    if start is None or seeded.certificate.stop_reason != StopReason.STALLED.value:
+        return seeded
+    return run_linear_fit(params, data, recipe, None, task)
+
+
+class _MachineFit:
+    """A machine that sees all classes."""
+
+    def __init__(self, data: TrainingSet, recipe: Recipe) -> None:
+        self.problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
+        self.recipe = recipe
+        self.error: BaseException | None = None
+        self.n_iter = np.zeros(0, dtype=np.int64)
+
+    def solve(self, limits: LinearLimits, start: SolverState | None, watch: ModelWatch | None) -> Certificate:
+        check_start(self.problem, start)
+        if np.isinf(self.problem.data.C).any():
+            refuse_if_inseparable(self.problem)
+
+        def told(moment: Progress, snapshot: Callable[[], LinearPoint]) -> bool:
+            return watch is not None and watch(moment, lambda: self._attributes_of(snapshot()))
+
+        watched = None if watch is None else told
+        if limits.solver in METHODS:
+            check_squared(limits.solver, self.problem)
+            self.solution = solve_squared(limits.solver, self.problem, limits, start, watched)
+        elif limits.solver in SIZES:
+            check_decomposition(limits.solver, self.problem)
+            self.solution = solve_by_decomposition(limits.solver, self.problem, limits, start, watched)
+        else:
+            self.solution = solve_linear(self.problem, limits, start, watched)
+        self.error, self.n_iter = self.solution.error, np.array([self.solution.report.n_iter])
+        core = Solution(self.solution.point.state, self.solution.report, self.error)
+        return certify(
+            self.problem, core, tol=self.recipe.tol, solver=self.solution.solver, reason=REASONS[limits.solver]
+        )
+
+    def state(self) -> SolverState:
+        return replace(self.solution.point.state, scores=None)
+
+    def attributes(self) -> dict[str, Any]:
+        return self._attributes_of(self.solution.point)
+
+    def _attributes_of(self, point: LinearPoint) -> dict[str, Any]:
+        problem, state = self.problem, point.state
+        beta = coefficients(problem.machine, state.amounts, problem.data.y, problem.n_classes)
+        used = np.flatnonzero(beta.any(axis=1))
+        constant = as_scores_sum(problem.machine, problem.kernel.offset * beta.sum(axis=0))
+        intercept = constant if state.bias is None else state.bias
+        model = LinearModel(np.ascontiguousarray(point.weights.T), intercept, problem.n_classes)
+        return _attributes(problem.data, model, LinearDual(problem.data.rows[used], beta[used]))
+
+
+class _PairwiseFit:
+    """One binary machine for each pair of classes."""
+
+    def __init__(self, data: TrainingSet, recipe: Recipe, max_time: float) -> None:
+        self.clock = Clock(max_time)  # one for everything: a pair may cost less than to look at it
+        self.fit = PairFit.of(data, recipe)
+        self.error: BaseException | None = None
+
+    @property
+    def n_iter(self) -> IntArray:
+        return self.settled.n_iter
+
+    def solve(self, limits: LinearLimits, start: PairState | None, watch: ModelWatch | None) -> Certificate:
+        clock = self.clock
+        if limits.solver in OF_PAPERS:
+            raise ValueError(
+                f"solver={limits.solver!r} does not apply to multi_class={self.fit.recipe.scheme!r}; use "
+                "multi_class='ova', which is the same machine for two classes, or solver='auto'."
+            )
+        if start is not None:
+            check_pair_start(self.fit, start)
+        if np.isinf(self.fit.data.C).any():
+            for binary in self.fit.problems:
+                refuse_if_inseparable(self.fit.dual_problem(binary))
+
+        def told(moment: Progress, snapshot: Callable[[], FloatArray]) -> bool:
+            def attributes() -> dict[str, Any]:  # an exact bias is not known yet
+                start = SolvedPairs.at(self.fit, None)
+                return self._attributes_of(feasible_points(self.fit, limits, replace(start, amounts=snapshot())))
+
+            return watch is not None and watch(moment, attributes)
+
+        def told_later(moment: Progress, snapshot: Callable[[], PairPoints]) -> bool:
+            return watch is not None and watch(moment, lambda: self._attributes_of(snapshot()))
+
+        found = solve_pairs(self.fit, limits, start, clock, None if watch is None else told)
+        self.settled = settle_pairs(self.fit, limits, found, clock, None if watch is None else told_later)
+        self.error = self.settled.error
+        return worst_of(certify_settled(self.fit, self.settled, REASONS[limits.solver]))
+
+    def state(self) -> PairState:
+        return PairState(Slices(self.settled.points.amounts, self.fit.problems.starts))
+
+    def attributes(self) -> dict[str, Any]:
+        return self._attributes_of(self.settled.points)
+
+    def _attributes_of(self, points: PairPoints) -> dict[str, Any]:
+        """The model of these points."""
+        fit, problems = self.fit, self.fit.problems
+        beta = problems.signs * points.amounts
+        intercept = points.biases
+        if fit.recipe.bias is not Bias.EXACT:
+            intercept = fit.recipe.kernel.offset * np.add.reduceat(beta, problems.starts[:-1])
+        pairs, held = np.repeat(np.arange(len(problems)), problems.sizes), beta != 0.0
+        places = (problems.rows[held], pairs[held])
+        by_row = sparse.csr_array((beta[held], places), shape=(fit.data.X.shape[0], len(problems)))
+        used = np.flatnonzero(np.diff(by_row.indptr))
+        model = LinearModel(points.coef, intercept, fit.data.n_classes, fit.recipe.scheme)
+        return _attributes(fit.data, model, LinearDual(used, by_row[used]))
+
+
+def _attributes(data: TrainingSet, model: LinearModel, dual: LinearDual) -> dict[str, Any]:
+    return linear_attributes(model, dual, data.classes, data.class_weight, data.X.shape)
+
+
+def linear_attributes(
+    model: LinearModel, dual: LinearDual, classes: np.ndarray, class_weight: np.ndarray, shape: tuple[int, int]
+) -> dict[str, Any]:
+    """Return the attributes of a model that was trained on data of this shape."""
+    coef, intercept = model.public_weights()
+    return {
+        "classes_": classes,
+        "class_weight_": class_weight,
+        "coef_": coef,
+        "intercept_": intercept,
+        "support_": dual.support.astype(np.int32),
+        "shape_fit_": shape,
+        "_model": model,
+        "_dual": dual,
+    }

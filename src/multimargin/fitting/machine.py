@@ -1,0 +1,392 @@
+"""One fit: from checked parameters and data to a solution, its certificate and the attributes of an estimator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from multimargin._typing import DataMatrix
+from multimargin.base.resources import cache_bytes, n_threads
+from multimargin.fitting import parameters as check
+from multimargin.fitting.causes import likely_cause
+from multimargin.fitting.progress import FitTask, progress_line
+from multimargin.kernels.rounding import fits_float32
+from multimargin.kernels.spec import KernelSpec
+from multimargin.kernels.store import KernelStore
+from multimargin.models.kernel_model import KernelModel
+from multimargin.problems.given_kernels import settle
+from multimargin.problems.machines import MACHINES, Machine
+from multimargin.problems.problem import Bias, DualProblem, Loss
+from multimargin.problems.schemes import find_scheme
+from multimargin.problems.training_set import TrainingSet
+from multimargin.solvers.certificate import Certificate, certify
+from multimargin.solvers.core import Solution, SolverState, Watch
+from multimargin.solvers.effort import joined, with_narrow_gap, work_left, work_limit
+from multimargin.solvers.frank_wolfe import driver as frank_wolfe
+from multimargin.solvers.options import Precision, SolverChoice, SolverOptions
+from multimargin.solvers.proximal_bias import solve
+from multimargin.solvers.report import Progress, StopReason
+from multimargin.solvers.separable import is_one_vs_all, solve_one_vs_all
+from multimargin.solvers.trace import Trace
+
+# Problems with at most this many dual variables are solved further than tol, where that is cheap, so that
+# equivalent data (a repeated row, a doubled weight) give the same model to many digits.
+SMALL_PROBLEM = 3_000
+SMALL_PROBLEM_TOL = 1e-10
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The checked parameters of a fit that its verification needs again."""
+
+    machine: Machine
+    kernel: KernelSpec
+    loss: Loss
+    bias: Bias
+    C: float
+    tol: float
+    scheme: str = ""  # the name of a scheme over binary machines, or nothing for a machine that sees all classes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"loss": self.loss.value, "bias": self.bias.value}  # plain values, as a Machine's
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state | {"loss": Loss(state["loss"]), "bias": Bias(state["bias"])})
+
+
+def read_recipe(params: dict[str, Any], data: TrainingSet) -> Recipe:
+    """Check the parameters that define the problem."""
+    kernel = check.resolve_kernel(params, data)
+    choice = find_scheme(params["multi_class"])
+    machine = choice if isinstance(choice, Machine) else MACHINES["ww"]  # of two classes: the binary machine
+    bias = check.resolve_bias(params["bias"], choice)
+    check.check_solver(params["solver"], choice, bias)
+    return Recipe(
+        machine=machine,
+        scheme="" if isinstance(choice, Machine) else choice,
+        kernel=kernel,
+        loss=check.resolve_loss(params["loss"], kernel),
+        bias=bias,
+        C=float(params["C"]),
+        tol=check.check_number("tol", params["tol"], low=0.0, strict=True),
+    )
+
+
+def prepare(params: dict[str, Any], data: TrainingSet) -> tuple[TrainingSet, Recipe]:
+    """Check the parameters, then make and check the kernel matrix where the caller computes it."""
+    recipe = read_recipe(params, data)
+    data, kernel = settle(data, recipe.kernel, params["cache_size"])
+    check.resolve_loss(params["loss"], kernel)  # a squared hinge needs what the matrix may not have
+    return data, replace(recipe, kernel=kernel)
+
+
+def check_control(params: dict[str, Any]) -> None:
+    """Check the parameters that need no data: solver, limits, output."""
+    check.check_number("C", params["C"], low=0.0, strict=True, allow_inf=True)
+    check.check_combinations(params)
+    check.check_choice("solver", params["solver"], check.SOLVERS)
+    check.check_shrinking(params["shrinking"])
+    check.check_trace(params["trace"])
+    check.check_cache_size(params["cache_size"])
+    check_limits(params)
+
+
+def check_limits(params: dict[str, Any]) -> None:
+    """Check what every estimator has: where a fit starts, what ends it, what it tells."""
+    check.check_flag("warm_start", params["warm_start"])
+    check.check_integer("max_iter", params["max_iter"], low=-1, meaning="-1 for no limit")
+    check.check_integer("verbose", int(params["verbose"]), low=0)
+    check.check_choice("on_interrupt", params["on_interrupt"], ("raise", "keep"))
+    if params["max_time"] is not None:
+        check.check_number("max_time", params["max_time"], low=0.0, strict=True, allow_inf=True)
+    if params["on_progress"] is not None and not callable(params["on_progress"]):
+        raise TypeError(
+            f"on_progress={params['on_progress']!r} is not callable; give a function of a Progress, or None."
+        )
+
+
+def choose_solver(choice: str, problem: DualProblem) -> tuple[SolverChoice, str]:
+    """Return the algorithm and the reason for it."""
+    if choice != "auto":
+        solver = SolverChoice(choice)
+        whole = solver in (SolverChoice.WHOLE_EXAMPLE, SolverChoice.SEMI_GREEDY, SolverChoice.TWO_LEVEL)
+        if whole and not problem.structure.structured:
+            raise ValueError(
+                f"solver={choice!r} cannot train the machine {problem.machine.name!r}, whose margins share more "
+                "than one class; use solver='s2do' or 'smo'."
+            )
+        newton = whole or solver is SolverChoice.WORKING_SET
+        if newton and not problem.kernel.positive_semidefinite:
+            raise ValueError(
+                f"solver={choice!r} needs a positive semi-definite kernel, kernel={problem.kernel.name!r} is none; "
+                "use solver='s2do' or 'smo'."
+            )
+        return solver, "asked for"
+    if not problem.kernel.positive_semidefinite:
+        return SolverChoice.S2DO, "the kernel is not positive semi-definite"
+    if not problem.structure.structured:
+        return SolverChoice.S2DO, "the machine's margins share more than one class"
+    return SolverChoice.TWO_LEVEL, "blocks of examples solved exactly, the fastest where it applies"
+
+
+def choose_binary_solver(choice: str, kernel: KernelSpec) -> tuple[SolverChoice, str]:
+    """Return how a binary problem with an exact bias is solved by pairs of variables, and the reason.
+
+    SMO is the same choice of pairs as MAXIMUM_GAIN, with blocks of them where there are many examples.
+    """
+    if choice == SolverChoice.SMO.value:
+        return SolverChoice.MAXIMUM_GAIN, "asked for"
+    if choice != "auto":
+        return SolverChoice(choice), "asked for"
+    if not kernel.positive_semidefinite:
+        return SolverChoice.SMO, "the kernel is not positive semi-definite"
+    return SolverChoice.TWO_LEVEL, "pairs of variables, the free ones at once where that takes long, blocks where many"
+
+
+def binary_solver_name(choice: str) -> str:
+    """Return what a certificate calls the solver of binary problems with an exact bias."""
+    return SolverChoice.SMO.value if choice == "auto" else choice
+
+
+def make_options(
+    params: dict[str, Any], recipe: Recipe, n_examples: int, solver: SolverChoice, *, small: bool
+) -> SolverOptions:
+    """Return the solver's options; a small problem is solved further than tol."""
+    steps = 1 if recipe.kernel.positive_semidefinite else 100  # on whole blocks, or on one or two variables
+    variables, examples = check.check_shrinking(params["shrinking"])
+    exact_pairs = bool(recipe.scheme) and recipe.bias is Bias.EXACT  # begin in float32, end in float64 by themselves
+    return SolverOptions(
+        solver=solver,
+        precision=Precision.FLOAT64 if small and not exact_pairs else Precision.AUTOMATIC,
+        tol=recipe.tol,
+        max_iter=int(params["max_iter"]),
+        max_time=float("inf") if params["max_time"] is None else float(params["max_time"]),
+        max_work=params.get("max_work", work_limit(n_examples)) if params["solver"] == "auto" else float("inf"),
+        shrink_variables=variables and not small,
+        shrink_examples=examples and not small,
+        cache_bytes=float(cache_bytes(params["cache_size"], needed=8.0 * n_examples**2)),
+        n_threads=n_threads(),
+        extra_tol=SMALL_PROBLEM_TOL if small else 0.0,
+        extra_steps=steps * (n_examples + 100) if small else 0,
+        trace=bool(params["trace"]),
+        trace_primal=str(params["trace"]) == "primal" and recipe.kernel.positive_semidefinite,
+    )
+
+
+def with_precision(options: SolverOptions, kernel: KernelSpec, data: TrainingSet) -> SolverOptions:
+    """Return the options with float64 rows from the beginning where float32 cannot hold kernel values."""
+    if options.precision is not Precision.AUTOMATIC or fits_float32(kernel, data.kernel_rows):
+        return options
+    return replace(options, precision=Precision.FLOAT64)
+
+
+def _is_small(params: dict[str, Any], problem: DualProblem) -> bool:
+    return (
+        params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
+        and problem.n_examples * problem.n_components <= SMALL_PROBLEM
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a fit leaves: the exception that ended it, if one did, its certificate and the estimator's attributes.
+
+    ``state`` and ``store`` are what other fits on the same data begin with. After a calibration ``folds`` is the
+    certificate of the worst of its models, or ``missing`` says why it gave no probabilities.
+    """
+
+    error: BaseException | None
+    certificate: Certificate
+    attributes: dict[str, Any]
+    state: Any
+    store: KernelStore
+    folds: Certificate | None = None
+    missing: str = ""
+
+
+def run_fit(
+    params: dict[str, Any],
+    data: TrainingSet,
+    recipe: Recipe,
+    start: SolverState | None,
+    task: FitTask,
+    store: KernelStore | None = None,
+) -> Fitted:
+    """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C.
+
+    ``store`` is that of another fit on the same data with the same kernel, if there was one.
+    """
+    problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias, given_store=store)
+    with progress_line(int(params["verbose"]), recipe.machine.name) as show:
+        watch = _watcher(problem, make_watch(params, show, task)) if is_watched(params, task) else None
+        solution, certificate = solve_and_certify(params, problem, recipe, start, watch)
+        _show_end(show, solution, certificate, problem)
+    if solution.error is not None and not isinstance(solution.error, KeyboardInterrupt):
+        raise solution.error
+    attributes = make_attributes(problem, solution.state)
+    n_iter = np.array([max(1, solution.report.n_iter)], dtype=np.int32)
+    attributes |= fitted_attributes(params, certificate, n_iter, recipe, (solution.state, data.classes))
+    if params["trace"]:
+        traces = list(solution.report.traces)
+        by_class = is_one_vs_all(problem) and params["solver"] != frank_wolfe.FRANK_WOLFE  # which sees all at once
+        attributes["trace_"] = traces if by_class else end_trace(traces[0], certificate)
+    return Fitted(solution.error, certificate, attributes, solution.state, problem.store)
+
+
+def solve_and_certify(
+    params: dict[str, Any], problem: DualProblem, recipe: Recipe, start: SolverState | None, watch: Watch | None
+) -> tuple[Solution, Certificate]:
+    """Choose the solver and its options by the parameters, and run it; once more where the gap is too wide."""
+
+    def go_on(left: dict[str, Any], tol: float, last: Solution) -> tuple[Solution, Certificate]:
+        solution, certificate = _solve_once(left, problem, replace(recipe, tol=tol), last.state, watch)
+        return replace(solution, report=joined(last.report, solution.report)), certificate
+
+    first, n = _solve_once(params, problem, recipe, start, watch), problem.n_examples
+    return with_narrow_gap(params, recipe.tol, first, go_on, lambda last: work_left(n, last.report.phases))
+
+
+def _solve_once(
+    params: dict[str, Any], problem: DualProblem, recipe: Recipe, start: SolverState | None, watch: Watch | None
+) -> tuple[Solution, Certificate]:
+    if params["solver"] == frank_wolfe.FRANK_WOLFE:  # of the core's options it takes tol, the limits and the threads
+        options = make_options(params, recipe, problem.n_examples, SolverChoice.S2DO, small=False)
+        solution = frank_wolfe.solve(problem, options, start, watch)
+        return solution, certify(problem, solution, tol=recipe.tol, solver=frank_wolfe.FRANK_WOLFE, reason="asked for")
+    binary, choice = is_one_vs_all(problem), params["solver"]
+    solver, reason = choose_binary_solver(choice, problem.kernel) if binary else choose_solver(choice, problem)
+    options = make_options(params, recipe, problem.n_examples, solver, small=_is_small(params, problem))
+    options = with_precision(options, recipe.kernel, problem.data)
+    solution = (solve_one_vs_all if binary else solve)(problem, options, start, watch)
+    name = binary_solver_name(params["solver"]) if binary else solver.value
+    return solution, certify(problem, solution, tol=recipe.tol, solver=name, reason=reason)
+
+
+def fitted_attributes(
+    params: dict[str, Any], certificate: Certificate, n_iter: np.ndarray, recipe: Recipe, state: tuple[Any, np.ndarray]
+) -> dict[str, Any]:
+    """Return the attributes that say how a fit went, and what a warm start goes on from."""
+    unfinished = certificate.stop_reason != StopReason.CONVERGED.value
+    return {
+        "certificate_": certificate,
+        "n_iter_": n_iter,
+        "fit_status_": int(unfinished),
+        "_recipe": recipe,
+        "_state": state if bool(params["warm_start"]) or unfinished else None,
+    }
+
+
+def end_trace(trace: Trace, certificate: Certificate) -> Trace:
+    """Return the trace with the certificate's numbers in its last point: the core knows no primal of a hard margin."""
+    return trace.ending_at(violation=certificate.kkt_violation, dual=certificate.dual, primal=certificate.primal)
+
+
+def is_watched(params: dict[str, Any], task: FitTask) -> bool:
+    """Return whether anybody wants to hear of the moments of a fit."""
+    return bool(params["verbose"]) or params["on_progress"] is not None or task.active
+
+
+# Called with a moment and a function that returns the attributes that the model has then; True stops the fit.
+ModelWatch = Callable[[Progress, Callable[[], dict[str, Any]]], bool]
+
+
+def make_watch(params: dict[str, Any], show: Callable[[Progress], None], task: FitTask) -> ModelWatch:
+    """Return the function that shows a moment and asks the user's functions."""
+    on_progress = params["on_progress"]
+
+    def watch(progress: Progress, attributes: Callable[[], dict[str, Any]]) -> bool:
+        show(progress)
+        stop = on_progress is not None and bool(on_progress(progress))
+        return task.moment(attributes) or stop
+
+    return watch
+
+
+def _watcher(problem: DualProblem, watch: ModelWatch) -> Watch:
+    def watch_state(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
+        return watch(progress, lambda: make_attributes(problem, snapshot()))
+
+    return watch_state
+
+
+def _show_end(
+    show: Callable[[Progress], None], solution: Solution, certificate: Certificate, problem: DualProblem
+) -> None:
+    report = solution.report
+    show(
+        Progress(
+            iteration=report.n_iter,
+            seconds=report.seconds,
+            violation=certificate.kkt_violation,
+            dual=certificate.dual,
+            primal=certificate.primal,
+            n_active=problem.n_examples,
+            n_support=int((solution.state.amounts > 0).any(axis=1).sum()),
+            kernel_rows=report.kernel_rows,
+            cache_hits=report.cache_hits,
+        )
+    )
+
+
+def make_attributes(problem: DualProblem, state: SolverState) -> dict[str, Any]:
+    """Return the attributes that a model in this state has; enough to predict."""
+    model = KernelModel.from_amounts(problem, state.amounts, state.bias)
+    data = problem.data
+    return expansion_attributes(model, data.classes, data.class_weight, data.X.shape)
+
+
+def expansion_attributes(
+    model: KernelModel, classes: np.ndarray, class_weight: np.ndarray, shape: tuple[int, int]
+) -> dict[str, Any]:
+    """Return the attributes of a model that was trained on data of this shape."""
+    binary = len(classes) == 2
+    beta, intercept = model.beta, model.intercept
+    return {
+        "classes_": classes,
+        "class_weight_": class_weight,
+        "support_": model.support.astype(np.int32),
+        "support_vectors_": model.support_vectors,
+        "n_support_": model.n_support,
+        # two classes: the one function (f_1 - f_0) / 2
+        "dual_coef_": (beta[:, 1:] - beta[:, :1]).T / 2 if binary else beta.T.copy(),
+        "intercept_": (intercept[1:] - intercept[:1]) / 2 if binary else intercept.copy(),
+        "shape_fit_": shape,
+        "_model": model,
+        "_calibrator": None,
+    }
+
+
+REMEDIES = {
+    StopReason.MAX_ITER.value: "raise max_iter (-1 means no limit)",
+    StopReason.MAX_TIME.value: "raise max_time, or go on with warm_start=True",
+    StopReason.STALLED.value: "scale the columns of X (for example with StandardScaler) or lower C",
+    StopReason.INTERRUPTED.value: "go on with warm_start=True",
+    StopReason.CALLBACK.value: "go on with warm_start=True",
+}
+
+
+def warn_if_unfinished(fitted: Fitted, X: DataMatrix, recipe: Recipe) -> None:
+    """Say once how far a fit or its folds got that did not reach tol, the likely cause, and the line that helps."""
+    named = (("The fit", fitted.certificate), ("A model of the calibration", fitted.folds))
+    early = [(what, c) for what, c in named if c is not None and c.stop_reason != StopReason.CONVERGED.value]
+    sentences = []
+    for what, certificate in early[:1]:
+        sentences.append(
+            f"{what} ended early ({certificate.stop_reason}) after {certificate.n_iter} steps at a KKT violation of "
+            f"{certificate.kkt_violation:.2g}, relative gap {certificate.relative_gap:.2g}; tol={certificate.tol:g} "
+            f"was asked for.{likely_cause(X, recipe.kernel, recipe.C, certificate)} "
+            f"To reach it, {REMEDIES[certificate.stop_reason]}."
+        )
+    if fitted.missing:
+        remedy = "raise max_time" if fitted.missing == StopReason.MAX_TIME.value else "fit again"
+        sentences.append(
+            f"The calibration was not finished ({fitted.missing}), so that probabilities are missing and predict goes "
+            f"by the scores; {remedy} to get them."
+        )
+    if sentences:
+        warnings.warn(" ".join(sentences), ConvergenceWarning, stacklevel=4)

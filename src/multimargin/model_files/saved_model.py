@@ -1,0 +1,93 @@
+"""Which estimator a file holds for a given one: a search stands for its model, a stream for what it has learnt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from multimargin.estimators.linear_svc import LinearSVC
+from multimargin.estimators.linear_svc_cv import LinearSVCCV
+from multimargin.estimators.svc import SVC
+from multimargin.fitting.machine import Recipe, expansion_attributes
+from multimargin.fitting.parameters import resolve_bias
+from multimargin.model_files.text_lines import unknown_certificate
+from multimargin.model_selection.estimator import SVCCV
+from multimargin.model_selection.pair_selection import PerPairSVC
+from multimargin.models.pair_model import PairModel, pair_model_attributes
+from multimargin.problems.machines import MACHINES, Machine
+from multimargin.problems.problem import Loss
+from multimargin.problems.schemes import find_scheme
+
+
+def what_to_save(estimator: Any) -> Any:
+    """Return the SVC, LinearSVC or PerPairSVC that predicts as this estimator does."""
+    if isinstance(estimator, SVCCV):
+        check_is_fitted(estimator, "best_estimator_")
+        return estimator.best_estimator_
+    if isinstance(estimator, LinearSVCCV):
+        return _chosen_linear(estimator)
+    if type(estimator).__name__ == "OnlineSVC":
+        return _learnt(estimator)
+    if type(estimator) not in (SVC, LinearSVC, PerPairSVC):
+        raise TypeError(
+            f"A {type(estimator).__name__} is not saved; give a fitted SVC, LinearSVC, PerPairSVC, OnlineSVC, SVCCV or "
+            "LinearSVCCV, or the last step of a Pipeline."
+        )
+    return estimator
+
+
+def _chosen_linear(search: LinearSVCCV) -> LinearSVC:
+    check_is_fitted(search)
+    if not hasattr(search, "_dual"):
+        raise ValueError(
+            "This LinearSVCCV has refit=False, whose weights are a mean of models and no solution; fit with refit=True."
+        )
+    known = search.get_params(deep=False)
+    shared = set(LinearSVC().get_params(deep=False)) & set(known)
+    model = LinearSVC(**{name: known[name] for name in shared}, C=float(search.C_[0]))
+    public = ("classes_", "class_weight_", "coef_", "intercept_", "support_", "shape_fit_", "certificate_", "n_iter_")
+    more = ("fit_status_", "n_features_in_", "feature_names_in_", "_model", "_dual", "_recipe")
+    model.__dict__.update({name: vars(search)[name] for name in (*public, *more) if name in vars(search)})
+    return model
+
+
+def _learnt(online: Any) -> SVC:
+    """Return an online machine as the SVC that predicts as it does now; its stream does not go on from a file."""
+    check_is_fitted(online)
+    if len(online.classes_) < 2:
+        raise ValueError("This OnlineSVC has seen one class only; let it learn from two before it is saved.")
+    known = online.get_params(deep=False)
+    clf = SVC(**{name: known[name] for name in set(SVC().get_params(deep=False)) & set(known)})
+    model = online._model
+    n_rows = max(int(online.shape_fit_[0]), int(model.support.max(initial=-1)) + 1)
+    facts = (online.classes_, np.asarray(online.class_weight_, dtype=np.float64), (n_rows, int(online.n_features_in_)))
+    made = pair_model_attributes if isinstance(model, PairModel) else expansion_attributes
+    told = {name: value for name, value in vars(online).items() if name in ("certificate_", "feature_names_in_")}
+    clf.__dict__.update(
+        made(model, *facts)
+        | {
+            "n_features_in_": facts[2][1],
+            "n_iter_": np.atleast_1d(online.n_iter_),
+            "fit_status_": int(getattr(online, "fit_status_", 1)),
+            "certificate_": unknown_certificate("OnlineSVC", clf.tol),
+            "_recipe": getattr(online, "_recipe", None) or _recipe_of(clf, model),
+            "_state": None,
+        }
+        | told
+    )
+    return clf
+
+
+def _recipe_of(clf: SVC, model: Any) -> Recipe:
+    choice = find_scheme(clf.multi_class)
+    return Recipe(
+        machine=choice if isinstance(choice, Machine) else MACHINES["ww"],
+        kernel=model.kernel,
+        loss=Loss.HINGE,
+        bias=resolve_bias(clf.bias, choice),
+        C=float(clf.C),
+        tol=float(clf.tol),
+        scheme="" if isinstance(choice, Machine) else choice,
+    )

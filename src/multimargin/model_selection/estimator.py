@@ -1,0 +1,398 @@
+"""SVCCV: C and gamma by cross-validation over shared kernels, each machine started from the one before."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from multimargin._typing import FloatArray
+from multimargin.base.interrupts import deferred
+from multimargin.estimators.svc import DATA, SVC, old_state_unless_done
+from multimargin.fitting import parameters as check
+from multimargin.fitting.machine import check_control
+from multimargin.fitting.parameters import validate_data
+from multimargin.fitting.warm_starts import check_costs
+from multimargin.model_selection import run as searching
+from multimargin.model_selection.distribute import leaves_this_machine, local
+from multimargin.model_selection.evaluation import SelectionProblem, UnitResult, evaluate_gamma
+from multimargin.model_selection.forecast import Forecast, forecast
+from multimargin.model_selection.parameters import best_cell, read_gammas, read_scorers
+from multimargin.model_selection.progress import SearchWatch, search_line
+from multimargin.model_selection.results import SelectionResults
+from multimargin.model_selection.shared_kernels import WITH_GAMMA
+from multimargin.problems.given_kernels import refuse_sparse_gram
+from multimargin.problems.machines import Machine
+from multimargin.problems.training_set import TrainingSet
+from multimargin.solvers.report import Progress
+
+DEFAULT_CS: FloatArray = np.exp2(np.arange(-2.0, 13.0, 2.0))
+DEFAULT_GAMMAS: FloatArray = np.exp2(np.arange(-10.0, 5.0, 2.0))
+# Parameters of the search; all others are SVC's.
+OWN = ("Cs", "gammas", "cv", "search", "scoring", "refit", "n_jobs", "resume", "per_pair")
+
+
+class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """SVC with C and gamma chosen by cross-validation, at a small multiple of the cost of one fit.
+
+    What GridSearchCV over ``SVC`` does, and with the same scores: every cell is trained to ``tol``, confirmed in
+    float64. But distances are computed once, the kernel matrix of a gamma serves all C, folds and pairs of classes, and
+    each machine starts from the one at the C before. Where the matrices do not fit ``cache_size`` rows are computed on
+    demand.
+
+    Parameters
+    ----------
+    Cs : array-like of float, default=None
+        None means 2^-2, 2^0, ..., 2^12.
+    gammas : array-like of float, default=None
+        None means 2^-10, 2^-8, ..., 2^4; kernels without gamma take none.
+    cv : int, splitter or iterable, default=5
+        As in scikit-learn. Every training part must have all classes.
+    multi_class : str or Machine, default="ovo"
+    search : str, default="grid"
+        "grid": all cells. "nested": the grid, then finer ones around the best. "two-line": the best linear C, then a
+        line of cells (rbf only; KCSL04). "halving": all cells on the first fold, the better half on the next.
+        "racing": cells are given up only when they cannot beat the best any more; finds the grid's best.
+    scoring : str, callable, list, tuple, dict or None, default=None
+        As in GridSearchCV; None means accuracy. Callables get a classifier that knows ``predict``,
+        ``decision_function`` and ``classes_`` for the rows held out.
+    refit : bool, str or callable, default=True
+        As in GridSearchCV: whether to train on all rows with the best cell; with several metrics the name of the one
+        that decides; or a function of ``cv_results_`` that returns an index.
+    n_jobs : int or None, default=None
+        None: the threads of this process share each gamma. Else units of a gamma and a fold go through joblib. Within
+        ``joblib.parallel_config("dask")`` or "ray" they always do, and workers that die are made up for.
+    kernel, degree, coef0, loss, bias, class_weight, tol, cache_size, max_iter, decision_function_shape, break_ties
+        As in SVC; "balanced" weights are those of the rows that a fold trains on.
+    max_time : float or None, default=None
+        Seconds after which the search ends with the cells that it has; the refit of the best one follows.
+    verbose : bool or int, default=False
+        Show a line of progress on stderr, with the time left.
+    on_progress : callable or None, default=None
+        Called at first and then about every 50 ms with a ``Progress``; returning True ends the search.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        On Ctrl-C the results of the finished cells are set; then KeyboardInterrupt goes on ("raise"), or the best of
+        them is trained on all rows and a warning says so ("keep").
+    resume : path or None, default=None
+        A directory for the results of units, from which a search goes on.
+    per_pair : bool, default=False
+        Whether each pair of classes has its own cell, by a search of its own; for "ovo" and "dag". Then scores are
+        means over the pairs, and ``best_estimator_`` is a ``PerPairSVC``.
+    random_state : int, RandomState or None, default=None
+        For searches that draw.
+
+    Attributes
+    ----------
+    cv_results_ : dict
+        GridSearchCV's, with C and gamma as parameters; beyond it ``stopped`` and ``mean_n_support``.
+    Cs_, gammas_ : ndarray
+        Ascending.
+    scores_ : dict of metric to ndarray of shape (n_gammas, n_Cs, n_folds)
+        nan where a cell was stopped.
+    stop_reason_ : {"finished", "max_time", "callback", "interrupted"}
+        Why the search came to its end.
+    stopped_ : ndarray of bool of shape (n_gammas, n_Cs)
+    best_params_, best_score_, best_index_, n_splits_, scorer_, multimetric_
+        As in GridSearchCV.
+    best_estimator_ : SVC
+        Trained on all rows, with ``refit``.
+    pair_selection_ : PairSelection
+        With ``per_pair``: C, gamma and score of each pair.
+    certificate_, n_iter_
+        Those of ``best_estimator_``.
+    refit_time_, search_seconds_ : float
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from multimargin import SVCCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = SVCCV(Cs=[1, 10, 100], gammas=[0.01, 0.1]).fit(X, y)
+    >>> search.best_params_
+    {'C': 1.0, 'gamma': 0.1}
+    >>> search.certificate_.stop_reason
+    'converged'
+    """
+
+    def __init__(  # noqa: PLR0913 - the parameters of an estimator
+        self,
+        *,
+        Cs: Any = None,
+        gammas: Any = None,
+        cv: Any = 5,
+        multi_class: str | Machine = "ovo",
+        search: str = "grid",
+        scoring: Any = None,
+        refit: Any = True,
+        n_jobs: int | None = None,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        degree: int = 3,
+        coef0: float = 0.0,
+        loss: str = "hinge",
+        bias: str = "auto",
+        class_weight: Any = None,
+        tol: float = 1e-3,
+        cache_size: float | str = "auto",
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        max_time: float | None = None,
+        verbose: bool | int = False,
+        on_progress: Callable[[Progress], bool | None] | None = None,
+        on_interrupt: str = "raise",
+        resume: Any = None,
+        per_pair: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.Cs = Cs
+        self.gammas = gammas
+        self.cv = cv
+        self.multi_class = multi_class
+        self.search = search
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.loss = loss
+        self.bias = bias
+        self.class_weight = class_weight
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.max_time = max_time
+        self.verbose = verbose
+        self.on_progress = on_progress
+        self.on_interrupt = on_interrupt
+        self.resume = resume
+        self.per_pair = per_pair
+        self.random_state = random_state
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Choose C and gamma, and train with them on all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors on C, and on the scores of the rows held out where the scorer takes weights.
+        groups : array-like of shape (n_samples,), default=None
+            For the splitter.
+
+        Returns
+        -------
+        self : SVCCV
+        """
+        with deferred(keep=self.on_interrupt == "keep") as waiting:
+            with old_state_unless_done(self):
+                scorers, multimetric = read_scorers(self.scoring, self.refit)
+                Cs, gammas = self._read_grid()
+                problem, labels = self._problem(X, y, sample_weight, groups, scorers)
+                began = time.perf_counter()
+                results, error, reason = self._search(problem, Cs, gammas)
+                attributes = self._attributes(problem, results, multimetric=multimetric)
+                attributes["search_seconds_"] = time.perf_counter() - began
+                attributes["stop_reason_"] = reason or "finished"
+                if error is None or self.on_interrupt == "keep":
+                    waiting.again()
+                    model, error = self._refit(problem, labels, attributes.get("best_params_"), results)
+                    attributes |= model
+            for name in ("best_params_", "best_score_", "best_index_", "best_estimator_", "refit_time_"):
+                self.__dict__.pop(name, None)  # of an earlier fit
+            for name in ("certificate_", "n_iter_", "pair_selection_"):
+                self.__dict__.pop(name, None)
+            self.__dict__.update(attributes)
+            if error is not None and self.on_interrupt == "raise":
+                raise error
+            if reason:
+                warnings.warn(
+                    f"The search ended early ({reason}) with {int((~results.stopped).sum())} of {results.stopped.size} "
+                    "cells; raise max_time, or set resume to a directory to go on from there.",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
+        return self
+
+    def forecast(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Forecast:
+        """Estimate the seconds and the memory of ``fit`` as a grid in this process, from the same grid on few rows.
+
+        Parameters are those of ``fit``, after which everything is as it was before. Expect a factor of two either way.
+        """
+        other = type(self)(**self.get_params(deep=False))
+        Cs, gammas = other._read_grid()
+        problem, _ = other._problem(X, y, sample_weight, groups, read_scorers(self.scoring, self.refit)[0])
+        return forecast(problem, Cs, gammas, local(evaluate_gamma))
+
+    def report(self, path: Any, X: ArrayLike | None = None, y: ArrayLike | None = None) -> None:
+        """Write what the search found as one html file; with X and y also the confusions of rows left out."""
+        from multimargin.model_selection.html_report import write_report
+
+        check_is_fitted(self)
+        write_report(self, path, X, y)
+
+    def _read_grid(self) -> tuple[FloatArray, FloatArray]:
+        """Check the parameters that need no data."""
+        check_control(self._svc_params(1.0, 1.0))
+        check.check_flag("per_pair", self.per_pair)
+        if not isinstance(self.search, str):
+            raise TypeError(f"search={self.search!r} is not a string; choose 'grid' or another search by its name.")
+        Cs = check_costs(DEFAULT_CS if self.Cs is None else self.Cs)
+        with_gamma = isinstance(self.kernel, str) and self.kernel in WITH_GAMMA
+        return Cs, read_gammas(self.gammas, DEFAULT_GAMMAS, self.kernel, with_gamma=with_gamma)
+
+    def _svc_params(self, C: float, gamma: float) -> dict[str, Any]:
+        """Return the parameters of a single SVC."""
+        own = {name: value for name, value in self.get_params(deep=False).items() if name not in OWN}
+        params: dict[str, Any] = SVC().get_params(deep=False) | own | {"C": C, "gamma": gamma}
+        return params
+
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, scorers: dict[str, Any]
+    ) -> tuple[SelectionProblem, np.ndarray]:
+        """Check the data and split them."""
+        if self._precomputed:
+            refuse_sparse_gram(X)
+        checked_X, labels = validate_data(self, X, y, **DATA)
+        check_classification_targets(labels)
+        whole = TrainingSet.from_arrays(
+            checked_X, labels, C=1.0, class_weight=self.class_weight, sample_weight=sample_weight
+        )
+        weight = None if sample_weight is None else np.zeros(len(labels))
+        if weight is not None:
+            weight[whole.rows] = whole.weight
+        splits = check_cv(self.cv, labels, classifier=True).split(checked_X, labels, groups)
+        folds = tuple((np.asarray(train), np.asarray(test)) for train, test in splits)
+        params = self._svc_params(1.0, 1.0) | {"verbose": False, "max_time": None, "on_progress": None}
+        params = {name: value for name, value in params.items() if name not in ("C", "gamma")}
+        codes = np.searchsorted(whole.classes, labels)
+        return SelectionProblem(checked_X, codes, whole.classes, weight, params, folds, scorers), labels
+
+    def _search(
+        self, problem: SelectionProblem, Cs: FloatArray, gammas: FloatArray
+    ) -> tuple[SelectionResults, BaseException | None, str]:
+        """Return the results, the Ctrl-C that ended the search, and why it did not go to its end, if it did not."""
+        plain = self.search == "grid" and self.n_jobs is None and self.resume is None and not self.per_pair
+        if not plain or leaves_this_machine():
+            return searching.run(self, problem, Cs, gammas)
+        problem.workplace.check_folds()  # before the long work
+        units: list[UnitResult] = []
+        error: BaseException | None = None
+        reason = ""
+        with search_line(int(self.verbose), f"{self.multi_class} grid") as show:
+            watch = SearchWatch(len(gammas), self.max_time, self.on_progress, show)
+            watched = bool(self.verbose) or self.max_time is not None or self.on_progress is not None
+            for gamma in gammas.tolist():
+                try:
+                    folds = range(len(problem.folds))
+                    units += evaluate_gamma(problem, gamma, folds, Cs, stop=watch.stop if watched else None)
+                except KeyboardInterrupt as interrupt:
+                    units += getattr(interrupt, "units", [])
+                    error, reason = interrupt, "interrupted"
+                    break
+                if not watch.part_done():
+                    break
+        results = SelectionResults.of_grid(Cs, gammas, len(problem.folds), problem.scorers, units)
+        return results, error, reason or watch.reason
+
+    def _attributes(self, problem: SelectionProblem, results: SelectionResults, *, multimetric: bool) -> dict[str, Any]:
+        cv_results = results.to_cv_results()
+        attributes: dict[str, Any] = {
+            "cv_results_": cv_results,
+            "Cs_": results.Cs,
+            "gammas_": results.gammas,
+            "scores_": results.scores,
+            "stopped_": results.stopped,
+            "n_splits_": len(problem.folds),
+            "classes_": problem.classes,
+            "multimetric_": multimetric,
+            "scorer_": problem.scorers if multimetric else problem.scorers["score"],
+        }
+        attributes |= results.own_attributes()
+        return attributes | best_cell(cv_results, self.refit, problem.scorers, multimetric=multimetric)
+
+    def _refit(
+        self,
+        problem: SelectionProblem,
+        labels: np.ndarray,
+        chosen: dict[str, float] | None,
+        results: SelectionResults,
+    ) -> tuple[dict[str, Any], BaseException | None]:
+        """Train on all rows with the chosen cell, or with that of each pair; returns the Ctrl-C that ended it, too."""
+        if chosen is None or (isinstance(self.refit, bool | np.bool_) and not self.refit):
+            return {}, None
+        params = self._svc_params(**chosen) | {"verbose": False, "max_time": None, "on_progress": None}
+        began = time.perf_counter()
+        model, error = results.make_model(SVC(**params)), None
+        try:
+            model.fit(problem.X, labels, sample_weight=problem.sample_weight)
+        except KeyboardInterrupt as interrupt:  # the search is done, and its results are kept
+            error = interrupt
+            if not hasattr(model, "certificate_"):
+                return {}, error
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_
+        seconds = time.perf_counter() - began
+        told = {"best_estimator_": model, "refit_time_": seconds}
+        return told | {name: getattr(model, name) for name in ("certificate_", "n_iter_")}, error
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse, tags.input_tags.pairwise = not self._precomputed, self._precomputed
+        return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _refits(self) -> bool:
+        """Whether there is a model; else says why not."""
+        if isinstance(self.refit, bool | np.bool_) and not self.refit:
+            raise AttributeError(
+                f"This {type(self).__name__} has refit=False and no model; fit it with refit=True, or train "
+                "SVC(**search.best_params_)."
+            )
+        return True
+
+    @available_if(_refits)  # type: ignore[untyped-decorator]
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the class of each row of X by ``best_estimator_``, shape (n_samples,)."""
+        check_is_fitted(self, "best_estimator_")
+        predicted: np.ndarray = self.best_estimator_.predict(X)
+        return predicted
+
+    @available_if(_refits)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Return the scores of ``best_estimator_``, as ``SVC.decision_function``."""
+        check_is_fitted(self, "best_estimator_")
+        decision: np.ndarray = self.best_estimator_.decision_function(X)
+        return decision
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the score of ``best_estimator_`` by the metric that chose it."""
+        check_is_fitted(self, "best_estimator_")
+        scorer = self.scorer_[self.refit] if self.multimetric_ and isinstance(self.refit, str) else self.scorer_
+        told = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if scorer is None or isinstance(scorer, dict):
+            return float(self.best_estimator_.score(X, y, **told))
+        return float(scorer(self.best_estimator_, X, y, **told))

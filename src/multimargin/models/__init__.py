@@ -1,0 +1,1 @@
+"""Fitted models: what they predict, and probabilities from their scores."""

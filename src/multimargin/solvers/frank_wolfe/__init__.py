@@ -1,0 +1,1 @@
+"""Frank-Wolfe on the dual problem, in NumPy and SciPy."""

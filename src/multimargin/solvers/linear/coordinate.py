@@ -1,0 +1,161 @@
+"""The work that the C++ core does for linear machines: coordinate steps within a budget, and Newton's method by column.
+
+Coordinate steps come first, where the bias is none or an offset of the kernel. What they do not finish goes to Newton's
+method: here, where each column of scores is a binary problem of its own, else to newton.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from multimargin._core import LinearData
+from multimargin._typing import FloatArray
+from multimargin.base.resources import n_threads
+from multimargin.problems.problem import Bias, DualProblem
+from multimargin.solvers.core import SolverState
+from multimargin.solvers.linear import core as linear_core
+from multimargin.solvers.linear.columns import Columns
+from multimargin.solvers.linear.core import (
+    BinarySetting,
+    LinearBatch,
+    LinearBatchWatch,
+    LinearOptions,
+    NewtonStart,
+    solve_linear_binary,
+    solve_newton_binary,
+)
+from multimargin.solvers.report import Progress, StopReason
+
+# Newton's method takes about so many passes over scores and variables; a descent that needs more is given up.
+NEWTON_STEPS = 3
+COUPLED = 9  # times as many where the columns of scores depend on each other
+PRODUCTS_A_STEP = 4
+WORK_ON_A_VARIABLE = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """Where it ended: dual variables, passes or steps, why; and an exception, if one ended it.
+
+    Of binary problems the variables are by column; also which of them are unfinished, and from Newton's method their
+    biases and widths.
+    """
+
+    amounts: FloatArray
+    passes: int
+    stop_reason: StopReason
+    error: BaseException | None
+    unfinished: tuple[int, ...] = ()
+    bias: FloatArray | None = None
+    width: float = 1.0
+
+
+# Told a moment and how to get the dual variables then; True stops.
+DescentWatch = Callable[[Progress, Callable[[], FloatArray]], bool]
+
+
+def budget(problem: DualProblem, n_entries: int, n_columns: int, *, coupled: bool) -> float:
+    """Return the multiply-adds that Newton's method would need for all columns of scores, by a rough count."""
+    variables = problem.n_examples * (1 if n_columns == 1 else problem.n_components)
+    return (COUPLED if coupled else 1) * budget_of_entries(n_entries * n_columns, variables)
+
+
+def budget_of_entries(n_entries: float, n_variables: int) -> float:
+    """The same from what a pass over scores multiplies, and the dual variables."""
+    return float(NEWTON_STEPS * (PRODUCTS_A_STEP * n_entries + WORK_ON_A_VARIABLE * n_variables))
+
+
+def descend(
+    problem: DualProblem,
+    columns: Columns | None,
+    options: LinearOptions,
+    start: FloatArray,
+    watch: DescentWatch | None,
+    data: LinearData,
+) -> Descent:
+    """Solve by steps on one example after the other.
+
+    Solves   the dual of ``problem``, whose bias is none or an offset of its linear kernel.
+    See      core.py.
+    """
+    if columns is not None:
+        starts = columns.split(start)
+        told = None if watch is None else _told(columns, watch, starts, range(len(starts)))
+        batch = solve_linear_binary(_setting(problem, data), columns.parts, _own(options, columns), starts, told)
+        return _found(columns, batch)
+
+    def told_state(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
+        return watch is not None and watch(progress, lambda: snapshot().amounts)
+
+    state = SolverState(start, None, problem.n_classes)
+    result = linear_core.solve_linear(problem, options, state, None if watch is None else told_state, data)
+    return Descent(result.amounts, result.report.passes, result.report.stop_reason, result.error)
+
+
+def newton_by_column(
+    columns: Columns,
+    options: LinearOptions,
+    start: FloatArray,
+    own: dict[int, NewtonStart],
+    watch: DescentWatch | None,
+    data: LinearData,
+) -> Descent:
+    """Solve the columns that have a start of their own by Newton's method; the others stay as they are."""
+    parts, wanted = columns.split(start), tuple(own)
+    told = None if watch is None else _told(columns, watch, parts, wanted)
+    batch = solve_newton_binary(
+        _setting(columns.problem, data),
+        [columns.parts[c] for c in wanted],
+        _own(options, columns),
+        list(own.values()),
+        told,
+    )
+    for c, part in zip(wanted, batch.results, strict=True):
+        parts[c] = part.amounts
+    found = _found(columns, batch)
+    bias = np.array([part.weights[-1] for part in batch.results])
+    return replace(
+        found,
+        amounts=columns.join(parts),
+        bias=bias if columns.problem.bias is Bias.EXACT else None,
+        width=min(part.report.width for part in batch.results),
+    )
+
+
+def _setting(problem: DualProblem, data: LinearData) -> BinarySetting:
+    return BinarySetting(data, problem.loss, problem.kernel.offset, problem.bias is Bias.EXACT)
+
+
+def _own(options: LinearOptions, columns: Columns) -> LinearOptions:
+    return replace(options, tol=options.tol / columns.violations, n_threads=n_threads())
+
+
+def _found(columns: Columns, batch: LinearBatch) -> Descent:
+    reasons = [part.report.stop_reason for part in batch.results]
+    unfinished = tuple(c for c, reason in enumerate(reasons) if reason is not StopReason.CONVERGED)
+    whole = len(batch.results) == len(columns.parts)
+    return Descent(
+        columns.join([part.amounts for part in batch.results]) if whole else np.empty((0, 0)),
+        max(part.report.passes for part in batch.results),
+        reasons[unfinished[0]] if unfinished else StopReason.CONVERGED,
+        batch.error,
+        unfinished,
+    )
+
+
+def _told(
+    columns: Columns, watch: DescentWatch, parts: list[FloatArray], wanted: tuple[int, ...] | range
+) -> LinearBatchWatch:
+    def told(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
+        def amounts() -> FloatArray:
+            now = list(parts)
+            for c, found in zip(wanted, snapshot(), strict=True):
+                now[c] = parts[c] if found is None else found
+            return columns.join(now)
+
+        return watch(progress, amounts)
+
+    return told

@@ -1,0 +1,1 @@
+"""The algorithms in plain NumPy, beside the papers: the oracle of the tests."""

@@ -1,0 +1,1 @@
+"""Checking fitted models against their data, and bounds on their error."""
