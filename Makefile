@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
-CPP := $(wildcard cpp/*/*.cpp cpp/*/*.hpp cpp/*/*/*.cpp cpp/*/*/*.hpp)
+CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
 PACKAGE := pyproject.toml CMakeLists.txt README.md LICENSE $(filter-out cpp/tests/%,$(CPP)) \
 	$(shell find src -type f -not -name '*.pyc')
 

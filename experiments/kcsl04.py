@@ -26,7 +26,7 @@ from multimargin.solvers.report import StopReason
 
 TOL = 1e-3
 # The core stops its pairs a little below the tol it is given, for the float64 look that follows (`aim` in
-# cpp/core/binary_solve.cpp). LIBSVM stops at tol; the difference alone doubles german's seeded total.
+# cpp/core/solvers/binary/solve.cpp). LIBSVM stops at tol; the difference alone doubles german's seeded total.
 AIM = 0.9
 SMALL = ("heart", "australian", "diabetes", "german")
 LARGE = ("adult", "web", "ijcnn1")

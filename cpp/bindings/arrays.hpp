@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "base/types.hpp"
 #include "gil.hpp"
-#include "types.hpp"
 
 namespace multimargin::bindings {
 

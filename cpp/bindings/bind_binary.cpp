@@ -2,11 +2,11 @@
 #include <nanobind/stl/vector.h>
 
 #include "arrays.hpp"
-#include "binary_path.hpp"
-#include "flat_batch.hpp"
-#include "pair_model.hpp"
-#include "path_sums.hpp"
+#include "predict/pair_model.hpp"
 #include "python_watcher.hpp"
+#include "solvers/binary/c_path.hpp"
+#include "solvers/binary/flat_batch.hpp"
+#include "solvers/binary/path_scores.hpp"
 #include "statement.hpp"
 #include "store.hpp"
 #include "traces.hpp"
@@ -136,7 +136,7 @@ PathShare share_from(const nb::tuple& given, Index n_source, std::vector<Matrix<
     return share;
 }
 
-// A list of (sums, n_support) for each share; see path_sums.hpp.
+// A list of (sums, n_support) for each share; see solvers/binary/path_scores.hpp.
 nb::list sum_path_shares(const Store& store, const nb::list& given, Index n_threads) {
     std::vector<PathShare> shares;
     std::vector<Matrix<double>> kept;  // what the shares point into
@@ -162,7 +162,7 @@ nb::list sum_path_shares(const Store& store, const nb::list& given, Index n_thre
     return found;
 }
 
-// The classes that one-vs-one machines choose, costs x points; see path_sums.hpp.
+// The classes that one-vs-one machines choose, costs x points; see solvers/binary/path_scores.hpp.
 NumpyArray<std::int64_t> vote_path_sums(const nb::list& sums, const Matrix<double>& biases, Index n_threads) {
     using Sums = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
     PathVotes votes{{}, biases.data(), static_cast<Index>(biases.shape(1)), 0};

@@ -1,10 +1,10 @@
 #include <numeric>
 
 #include "arrays.hpp"
+#include "kernel/gram_matrix.hpp"
+#include "kernel/row_cache.hpp"
+#include "kernel/score_pass.hpp"
 #include "python_watcher.hpp"
-#include "row_cache.hpp"
-#include "scores.hpp"
-#include "square_kernel.hpp"
 #include "store.hpp"
 
 namespace multimargin::bindings {

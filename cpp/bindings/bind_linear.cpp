@@ -2,13 +2,13 @@
 #include <nanobind/stl/vector.h>
 
 #include "arrays.hpp"
-#include "binary_linear.hpp"
-#include "linear_descent.hpp"
-#include "proximal_passes.hpp"
+#include "linalg/weighted_gram.hpp"
 #include "python_watcher.hpp"
+#include "solvers/linear/binary_linear.hpp"
+#include "solvers/linear/linear_descent.hpp"
+#include "solvers/linear/proximal_passes.hpp"
 #include "statement.hpp"
 #include "store.hpp"
-#include "weighted_gram.hpp"
 
 namespace multimargin::bindings {
 

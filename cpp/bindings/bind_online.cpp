@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "arrays.hpp"
-#include "online_binaries.hpp"
-#include "online_machine.hpp"
+#include "online/larank.hpp"
+#include "online/lasvm_set.hpp"
 #include "python_watcher.hpp"
 
 namespace multimargin::bindings {

@@ -1,12 +1,12 @@
 #include <nanobind/stl/vector.h>
 
 #include "arrays.hpp"
-#include "example_problem.hpp"
 #include "python_watcher.hpp"
-#include "solve.hpp"
+#include "solvers/multiclass/solve.hpp"
 #include "store.hpp"
+#include "subproblem/example_problem.hpp"
+#include "subproblem/two_variables.hpp"
 #include "traces.hpp"
-#include "two_variables.hpp"
 
 namespace multimargin::bindings {
 

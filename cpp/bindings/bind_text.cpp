@@ -3,7 +3,7 @@
 #include <tuple>
 
 #include "arrays.hpp"
-#include "row_text.hpp"
+#include "data/svmlight_text.hpp"
 
 namespace multimargin::bindings {
 

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "arrays.hpp"
-#include "monitor.hpp"
+#include "base/monitor.hpp"
 
 namespace multimargin::bindings {
 

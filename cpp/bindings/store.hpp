@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "arrays.hpp"
-#include "gram_source.hpp"
-#include "kernel_source.hpp"
-#include "sparse_source.hpp"
+#include "kernel/gram_source.hpp"
+#include "kernel/kernel_source.hpp"
+#include "kernel/sparse_source.hpp"
 
 namespace multimargin::bindings {
 

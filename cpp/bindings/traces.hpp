@@ -2,7 +2,7 @@
 #pragma once
 
 #include "arrays.hpp"
-#include "trace.hpp"
+#include "base/trace.hpp"
 
 namespace multimargin::bindings {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "binary_problem.hpp"
 #include "check.hpp"
+#include "problem/binary_problem.hpp"
 #include "problems.hpp"
 
 namespace multimargin::testing {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernel_source.hpp"
-#include "machine.hpp"
-#include "problem.hpp"
+#include "kernel/kernel_source.hpp"
+#include "problem/machine.hpp"
+#include "problem/problem.hpp"
 
 namespace multimargin::testing {
 

@@ -2,16 +2,16 @@
 // gives what an undisturbed one gives.
 #include <memory>
 
-#include "binary_batch.hpp"
 #include "binary_cases.hpp"
-#include "binary_linear.hpp"
-#include "binary_path.hpp"
 #include "check.hpp"
 #include "failing_memory.hpp"
-#include "linear_descent.hpp"
+#include "kernel/score_pass.hpp"
 #include "problems.hpp"
-#include "scores.hpp"
-#include "solve.hpp"
+#include "solvers/binary/batch.hpp"
+#include "solvers/binary/c_path.hpp"
+#include "solvers/linear/binary_linear.hpp"
+#include "solvers/linear/linear_descent.hpp"
+#include "solvers/multiclass/solve.hpp"
 
 namespace multimargin {
 

@@ -6,8 +6,8 @@
 
 #include "check.hpp"
 #include "failing_memory.hpp"
-#include "online_binaries.hpp"
-#include "online_machine.hpp"
+#include "online/larank.hpp"
+#include "online/lasvm_set.hpp"
 #include "problems.hpp"
 
 namespace multimargin {

@@ -366,3 +366,30 @@ def test_core_keeps_out(pattern: str, why: str) -> None:
         for match in re.finditer(pattern, re.sub(r"//[^\n]*", "", path.read_text()))
     ]
     assert found == [], why
+
+
+# Folders of cpp/core, as files may include them: from their own and from rows further up. Those of the last row never
+# include each other.
+CORE_FOLDERS = (
+    ("base", "simd"),
+    ("data",),
+    ("linalg",),
+    ("kernel",),
+    ("subproblem",),
+    ("problem",),
+    ("solvers/multiclass", "solvers/binary", "solvers/linear", "online", "predict"),
+)
+
+
+def test_includes_point_one_way() -> None:
+    core = ROOT / "cpp" / "core"
+    rank = {folder: level for level, folders in enumerate(CORE_FOLDERS) for folder in folders}
+    wrong = []
+    for path in CORE_FILES:
+        folder = path.parent.relative_to(core).as_posix()
+        assert folder in rank, f"{_name(path)} has no place in CORE_FOLDERS"
+        for name in re.findall(r'^#include "([^"]+)"', path.read_text(), re.MULTILINE):
+            included = name.rpartition("/")[0] or folder  # without a folder: beside the file, as in simd
+            if included != folder and not rank.get(included, len(rank)) < rank[folder]:
+                wrong.append(f"{_name(path)} includes {name}")
+    assert wrong == []

@@ -177,7 +177,7 @@ def test_quick_table(tmp_path: Path) -> None:
 
 
 def test_aim_is_that_of_the_core() -> None:
-    text = (Path(__file__).parents[2] / "cpp" / "core" / "binary_solve.cpp").read_text()
+    text = (Path(__file__).parents[2] / "cpp" / "core" / "solvers" / "binary" / "solve.cpp").read_text()
     found = re.search(r"constexpr double aim = ([\d.]+);", text)
     assert found is not None
     assert float(found[1]) == kcsl04.AIM

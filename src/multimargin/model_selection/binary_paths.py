@@ -41,7 +41,7 @@ class BinaryPaths:
     """The binary problems of some folds at one gamma.
 
     Solves   each for all C, ascending, from the solution before, to tol confirmed in float64.
-    See      cpp/core/binary_path.cpp
+    See      cpp/core/solvers/binary/c_path.cpp
     """
 
     def __init__(self, work: Any, gamma: float, folds: Sequence[int], Cs: FloatArray, stop: Stop | None) -> None:

@@ -80,7 +80,7 @@ def solve_batch(
     Solves   max sum a - 1/2 (ya)'K(ya) under 0 <= a <= C, y'a = 0, each to LIBSVM's m - M of at most ``options.tol``.
     Given    starts that fit the problems; they are made feasible first.
     Returns  solutions that are feasible whatever ended the work; those not begun are at zero.
-    See      IGEL, cpp/core/binary_solve.cpp.
+    See      IGEL, cpp/core/solvers/binary/solve.cpp.
     """
     flat = BinaryProblems.of(problems)
     start = None if starts is None else Slices.of(starts).flat

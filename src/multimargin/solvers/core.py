@@ -60,7 +60,7 @@ def solve(
     Solves   the dual of ``problem`` to a KKT violation of at most ``options.tol``.
     Given    a start that fits its examples and classes; it is made feasible first.
     Returns  a Solution whose state is feasible whatever ended the solve.
-    See      DGI11 Algorithm 1, cpp/core/solve.cpp; proximal_bias.py for the exact bias.
+    See      DGI11 Algorithm 1, cpp/core/solvers/multiclass/solve.cpp; proximal_bias.py for the exact bias.
     """
     if problem.bias is Bias.EXACT:
         raise ValueError("The exact bias adds constraints that this solver does not know; use proximal_bias.solve.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from multimargin._typing import FloatArray, IntArray
 
-# As in cpp/core/trace.hpp.
+# As in cpp/core/base/trace.hpp.
 MOST_POINTS = 2000
 
 

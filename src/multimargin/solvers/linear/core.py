@@ -145,7 +145,7 @@ def solve_linear(
     Solves   the dual of ``problem`` to a KKT violation of at most ``options.tol``.
     Given    a start that fits, made feasible first; ``data`` where ``linear_data`` of problem.data.X is at hand.
     Returns  a feasible result whatever ended the solve. Its offset is that of ``problem.trained_kernel``.
-    See      HCLKS08, KSCHL08, cpp/core/linear_descent.cpp.
+    See      HCLKS08, KSCHL08, cpp/core/solvers/linear/linear_descent.cpp.
     """
     began = time.perf_counter()
     if problem.kernel.name != "linear":
@@ -223,7 +223,7 @@ def solve_linear_binary(
              at most ``options.tol``.
     Given    starts that fit the problems; they are made feasible first.
     Returns  feasible results whatever ended the work; those not begun are at their starts.
-    See      HCLKS08 Algorithm 3, cpp/core/binary_linear.cpp.
+    See      HCLKS08 Algorithm 3, cpp/core/solvers/linear/binary_linear.cpp.
     """
     given: Sequence[FloatArray | None] = [None] * len(problems) if starts is None else starts
     result = _core.solve_linear_binary(
@@ -247,7 +247,7 @@ def solve_newton_binary(
              bounds by what it means for the bias.
     Given    few enough features for a Cholesky factor of as many rows.
     Returns  results within 0 <= a <= C whatever ended the work; a bias is the last weight.
-    See      solvers/linear/newton.py, cpp/core/binary_newton.cpp.
+    See      solvers/linear/newton.py, cpp/core/solvers/linear/binary_newton.cpp.
     """
     seeds = [
         _core.NewtonStart(s.bias, None if s.weights is None else np.ascontiguousarray(s.weights), s.width)

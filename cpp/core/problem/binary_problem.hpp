@@ -1,0 +1,106 @@
+// The binary machine with an unregularised bias as a value: a box and one equality. IGEL, HL02 (22)
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/monitor.hpp"
+#include "base/thread_team.hpp"
+#include "base/trace.hpp"
+#include "base/types.hpp"
+#include "kernel/kernel_source.hpp"
+
+namespace multimargin {
+
+// Solves   max  sum a - 1/2 sum_ij y_i y_j a_i a_j k_ij - penalty(a),   0 <= a_i <= C_i,  sum_i y_i a_i = 0,
+//          penalty 0 (hinge) or a_i^2/(4 C_i) (squared hinge, then without upper bound).
+// The examples with y = +1 come first, so that loops need no branch on y.
+class BinaryProblem {
+  public:
+    // rows and C in the order of the examples; the first n_positive have y = +1.
+    BinaryProblem(const KernelSource& source, std::vector<Index> rows, Index n_positive, std::vector<double> C,
+                  Loss loss);
+
+    const KernelSource& source() const { return *source_; }
+    Index size() const { return static_cast<Index>(rows_.size()); }
+    Index n_positive() const { return n_positive_; }
+    double sign(Index e) const { return e < n_positive_ ? 1.0 : -1.0; }
+    std::span<const Index> rows() const { return rows_; }
+    Index row(Index e) const { return rows_[unsigned_index(e)]; }
+    double cap(Index e) const { return loss_ == Loss::hinge ? C_[unsigned_index(e)] : infinity; }
+    // The squared hinge adds this to the kernel's diagonal.
+    double ridge(Index e) const { return loss_ == Loss::hinge ? 0.0 : 0.5 / C_[unsigned_index(e)]; }
+    double diagonal(Index e) const { return diagonal_[unsigned_index(e)]; }  // with the ridge
+    double largest_diagonal() const { return largest_diagonal_; }
+    double penalty(Index e) const { return C_[unsigned_index(e)]; }
+    Loss loss() const { return loss_; }
+    // beta_i = y_i a_i may grow, or shrink.
+    bool may_rise(Index e, double a) const { return e < n_positive_ ? a < cap(e) : a > 0.0; }
+    bool may_fall(Index e, double a) const { return e < n_positive_ ? a > 0.0 : a < cap(e); }
+
+  private:
+    const KernelSource* source_;
+    std::vector<Index> rows_;
+    Index n_positive_;
+    std::vector<double> C_, diagonal_;
+    double largest_diagonal_ = 0.0;
+    Loss loss_;
+};
+
+// The variables, and E_i = f(x_i) - y_i without the bias (with the squared hinge's ridge_i beta_i).
+struct BinaryState {
+    explicit BinaryState(const BinaryProblem& problem)
+        : amounts(unsigned_index(problem.size()), 0.0), scores(unsigned_index(problem.size()), 0.0) {}
+
+    std::vector<double> amounts;
+    std::vector<double> scores;
+    bool scores_current = false;  // in float64, from the amounts
+    bool scores_given = false;    // set by a caller whose start has scores like that
+};
+
+// A point whose scores are known in float64, for sources that keep their rows: those of a point nearby follow from it.
+class ExactPoint {
+  public:
+    void remember(const BinaryProblem& problem, const BinaryState& state);
+    // The scores in float64 by the rows of the variables that are others now. False where no point is remembered, or
+    // where all rows of support vectors take no longer.
+    bool update(const BinaryProblem& problem, BinaryState& state) const;
+
+  private:
+    std::vector<double> amounts_, scores_;
+};
+
+// The bias must lie between -largest_low and -lowest_up; the violation is how far these pass each other.
+struct BinaryInterval {
+    double lowest_up = infinity;     // min E over those that may rise
+    double largest_low = -infinity;  // max E over those that may fall
+    double violation() const { return largest_low > lowest_up ? largest_low - lowest_up : 0.0; }
+};
+BinaryInterval interval_of(const BinaryProblem& problem, const BinaryState& state);
+
+struct BinarySummary {
+    double violation = 0.0;
+    double dual = 0.0;
+    double primal = 0.0;
+    double bias = 0.0;
+    Index n_support = 0;
+};
+// The bias is the mean over the free support vectors, else the middle of its interval.
+BinarySummary summarize(const BinaryProblem& problem, const BinaryState& state);
+
+// All examples counted as active.
+Census census_of(const BinaryProblem& problem, const BinaryState& state);
+
+// Clips to the box, then scales the heavier side down until the equality holds. Returns whether that changed anything.
+bool make_feasible(const BinaryProblem& problem, BinaryState& state);
+
+double coefficient_mass(const BinaryState& state);
+
+// As for the other machines: whether float32 kernel values can no longer carry the tolerance.
+bool float32_too_coarse(const BinaryProblem& problem, const BinaryState& state, double tol);
+
+// The scores of some examples anew in float64. False when the monitor stopped it.
+bool refresh_scores(const BinaryProblem& problem, BinaryState& state, std::span<const Index> examples, ThreadTeam& team,
+                    Monitor& monitor);
+
+}  // namespace multimargin

@@ -1,0 +1,103 @@
+// The examples a solver currently works on, gathered into contiguous arrays, grouped by class.
+// Examples outside it are shrunk: their scores are not kept up to date. Within it single variables
+// may be shrunk too: then a block lists the ones that are still live (DGI11 6.1).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/memory.hpp"
+#include "base/trace.hpp"
+#include "base/types.hpp"
+#include "problem/problem.hpp"
+#include "problem/violations.hpp"
+
+namespace multimargin {
+
+// The variables of one component of one class: contiguous, or the live ones of a list.
+struct Block {
+    Index y = 0;
+    Index p = 0;
+    const Component* component = nullptr;
+    Index begin = 0;   // first position of the class in the workspace
+    Index length = 0;  // examples of the class
+    bool whole = true;
+    std::vector<int> live;  // positions relative to begin, when not whole
+
+    Index n_live() const { return whole ? length : static_cast<Index>(live.size()); }
+    Index position(Index t) const { return begin + (whole ? t : live[unsigned_index(t)]); }
+};
+
+class Workspace {
+  public:
+    Workspace(const Problem& problem, const FullState& state, std::vector<Index> members);
+
+    // Some positions of another workspace, in ascending order.
+    Workspace(Workspace& larger, std::span<const Index> positions);
+
+    void scatter(FullState& state) const;
+
+    Index size() const { return static_cast<Index>(members_.size()); }
+    std::span<const Index> members() const { return members_; }
+    Index example(Index position) const { return members_[unsigned_index(position)]; }
+    Index class_of(Index position) const { return problem_->class_of(example(position)); }
+
+    double* column(Index c) { return columns_.data() + c * ld_; }
+    double* amounts(Index p) { return amounts_.data() + p * ld_; }
+    const double* column(Index c) const { return columns_.data() + c * ld_; }
+    const double* amounts(Index p) const { return amounts_.data() + p * ld_; }
+    // Of component p at p * ld().
+    const AlignedVector<double>& all_amounts() const { return amounts_; }
+    void set_amounts(const AlignedVector<double>& amounts);
+    double* gradient(const Block& block) { return gradients_.data() + block.p * ld_ + block.begin; }
+    const double* cap() const { return cap_.data(); }
+    const double* ridge() const { return problem_->loss() == Loss::hinge ? nullptr : ridge_.data(); }
+    const double* diagonal() const { return diagonal_.data(); }
+    double* sum() { return sum_.data(); }
+    const double* sum() const { return sum_.data(); }
+
+    // Class y holds the positions from group_begin()[y] to group_begin()[y + 1].
+    std::span<const Index> group_begin() const { return group_begin_; }
+    ScoreView<double> view() const;
+
+    // One block per class and component, made when first asked for.
+    std::vector<Block>& blocks() {
+        if (blocks_.empty()) make_blocks();
+        return blocks_;
+    }
+
+    // The gradient of the block's live variables, compact, into gradient(block).
+    void compute_gradient(const Block& block);
+
+    // The same variables' values of a per-position array: in place when whole, else gathered.
+    const double* live_values(const Block& block, const double* values, std::vector<double>& buffer) const;
+
+    // Variables of one example, and setting them.
+    Index n_components(Index position) const {
+        return static_cast<Index>(problem_->machine().of(class_of(position)).size());
+    }
+    void gradient_at(Index position, std::span<double> gradient);
+    void set_amount(Index position, Index p, double value);
+
+    // Which positions still have a live variable.
+    std::vector<Index> live_positions() const;
+
+    Index ld() const { return ld_; }
+
+    // Of its own examples.
+    Census census() const;
+
+  private:
+    Workspace(const Problem& problem, std::vector<Index> members);
+    void make_blocks();
+
+    const Problem* problem_;
+    std::vector<Index> members_;
+    Index ld_;
+    AlignedVector<double> columns_, amounts_, gradients_, cap_, ridge_, diagonal_, sum_;
+    std::vector<Block> blocks_;
+    std::vector<Index> group_begin_;
+    std::vector<double> buffer1_, buffer2_, buffer3_, buffer4_, buffer5_;
+};
+
+}  // namespace multimargin
