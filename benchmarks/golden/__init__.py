@@ -1,0 +1,1 @@
+"""Hashes of everything that fits show; ``python -m benchmarks.golden`` says what for."""
