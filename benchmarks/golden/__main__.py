@@ -5,8 +5,8 @@
     python -m benchmarks.golden --store          hashes.json anew, after a change that should move bits
 
 ``--write`` and ``--compare`` belong on one machine, before and after a change: all bits of all cases count, whichever
-instruction set runs. ``tests/project/test_golden.py`` compares the stored file on machines that we do not know; `stored.py`
-says which cases it holds.
+instruction set runs. ``tests/project/test_golden.py`` compares the stored file on machines that we do not know;
+`stored.py` says which cases it holds.
 """
 
 from __future__ import annotations
