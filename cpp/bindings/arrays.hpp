@@ -31,6 +31,16 @@ inline std::vector<Index> indices_of(const Vector1<std::int64_t>& array) {
     return {array.data(), array.data() + array.shape(0)};
 }
 
+// What a list of our own objects points to. Not by the binding library's conversion to a vector, which ends the process
+// where memory is short: it may not throw.
+template <class T>
+std::vector<const T*> objects_in(const nb::list& items) {
+    std::vector<const T*> found;
+    found.reserve(nb::len(items));
+    for (const nb::handle item : items) found.push_back(&nb::cast<const T&>(item));
+    return found;
+}
+
 // Hands a vector over to numpy without copying it.
 template <class T, class V>
 NumpyArray<T> to_numpy(V&& values, std::initializer_list<std::size_t> shape) {

@@ -88,11 +88,10 @@ PathResult result_of(const BinaryPath& path) {
             along<std::int64_t>(path, [](const BinaryReport& r) { return r.stop_reason == StopReason::converged; })};
 }
 
-BatchResult solve_path_statements(const Store& store, const std::vector<const Statement*>& statements,
-                                  const Vector1<double>& Cs, Loss loss, const Options& options, PathPool& pool,
-                                  const nb::object& watch) {
+BatchResult solve_path_statements(const Store& store, const nb::list& statements, const Vector1<double>& Cs, Loss loss,
+                                  const Options& options, PathPool& pool, const nb::object& watch) {
     std::deque<BinaryPath> paths;
-    for (const Statement* s : statements) {
+    for (const Statement* s : objects_in<Statement>(statements)) {
         BinaryPath& path = paths.emplace_back();
         path.rows = s->rows;
         path.n_positive = s->n_positive;

@@ -101,9 +101,9 @@ nb::object array_of(const std::vector<double>& values) { return nb::cast(copy_of
 using BinarySolver = StopReason (*)(const DataView&, std::deque<LinearBinaryTask>&, const LinearSetting&,
                                     const LinearOptions&, Watcher*);
 
-std::deque<LinearBinaryTask> tasks_of(const std::vector<const Statement*>& statements) {
+std::deque<LinearBinaryTask> tasks_of(const nb::list& statements) {
     std::deque<LinearBinaryTask> tasks;
-    for (const Statement* s : statements) {
+    for (const Statement* s : objects_in<Statement>(statements)) {
         LinearBinaryTask& task = tasks.emplace_back();
         task.rows = s->rows;
         task.n_positive = s->n_positive;
@@ -136,16 +136,17 @@ LinearBatchResult solve_tasks(BinarySolver solve, const LinearData& data, std::d
     return result;
 }
 
-LinearBatchResult solve_linear_statements(const LinearData& data, const std::vector<const Statement*>& statements,
+LinearBatchResult solve_linear_statements(const LinearData& data, const nb::list& statements,
                                           const LinearSetting& setting, const LinearOptions& options,
                                           const nb::object& watch) {
     return solve_tasks(&solve_linear_binary, data, tasks_of(statements), setting, options, watch);
 }
 
-LinearBatchResult solve_newton_statements(const LinearData& data, const std::vector<const Statement*>& statements,
-                                          const std::vector<const NewtonStart*>& starts, const LinearSetting& setting,
+LinearBatchResult solve_newton_statements(const LinearData& data, const nb::list& statements,
+                                          const nb::list& given_starts, const LinearSetting& setting,
                                           const LinearOptions& options, const nb::object& watch) {
     std::deque<LinearBinaryTask> tasks = tasks_of(statements);
+    const auto starts = objects_in<NewtonStart>(given_starts);
     if (starts.size() != tasks.size()) throw nb::value_error("one start per problem is needed");
     const std::size_t constant = setting.exact_bias || setting.offset > 0.0 ? 1 : 0;
     const std::size_t n_weights = unsigned_index(column_count(data.view)) + constant;
