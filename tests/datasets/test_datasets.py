@@ -141,3 +141,23 @@ def test_shapes_of_the_generated_sets() -> None:
     assert 0.2 < (np.floor(noisy[0]).sum(axis=1) % 2 != noisy[1]).mean() < 0.3
     with pytest.raises(ValueError, match="noise=2 is not allowed; give a number >= 0 and <= 1"):
         datasets.chessboard(noise=2)
+
+
+def test_overlapping_classes_repeat_and_mislabel_as_asked() -> None:
+    X, y = datasets.overlapping(3000, n_classes=6, n_features=3, duplicates=0.5, random_state=0)
+    assert X.shape == (3000, 3)
+    assert np.bincount(y).tolist() == [500] * 6
+    assert 0.3 < 1 - len(np.unique(X, axis=0)) / len(X) < 0.5
+    again, labels = datasets.overlapping(3000, n_classes=6, n_features=3, duplicates=0.5, noise=0.3, random_state=0)
+    np.testing.assert_array_equal(X, again)
+    assert 0.2 < np.mean(labels != y) < 0.3
+    wider, _ = datasets.overlapping(3000, n_classes=6, n_features=3, overlap=9.0, random_state=0)
+    assert wider.std() > 3 * X.std()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("duplicates", 1.5), ("overlap", 0.0), ("n_features", 0), ("noise", -0.1)]
+)
+def test_what_overlapping_cannot_draw_is_refused(option: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=rf"{option}={value} is not allowed; give a number >"):
+        datasets.overlapping(20, **{option: value})

@@ -18,7 +18,7 @@ from multimargin.datasets.benchmarks import (
     load_benchmark,
     parameters,
 )
-from multimargin.datasets.generators import banana, chessboard, rings
+from multimargin.datasets.generators import banana, chessboard, overlapping, rings
 from multimargin.datasets.named import Dataset, load
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "data_directory",
     "load",
     "load_benchmark",
+    "overlapping",
     "parameters",
     "rings",
 ]

@@ -99,6 +99,52 @@ def rings(
     return radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1), y
 
 
+def overlapping(  # noqa: PLR0913 - what a draw is made of, by keyword
+    n_samples: int = 1000,
+    *,
+    n_classes: int = 5,
+    n_features: int = 4,
+    overlap: float = 1.0,
+    noise: float = 0.0,
+    duplicates: float = 0.0,
+    random_state: Any = None,
+) -> tuple[FloatArray, IntArray]:
+    """Draw classes that reach into each other: two normal clouds for each, with labels that may be wrong.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+    n_classes : int, default=5
+    n_features : int, default=4
+    overlap : float, default=1.0
+        Standard deviation of a cloud; the centres are drawn from a normal distribution of standard deviation 1.
+    noise : float, default=0.0
+        Share of the points that get a class drawn at random.
+    duplicates : float, default=0.0
+        Share of the points that repeat the features of another point, with their own class.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    """
+    _check_counts(n_samples, n_classes)
+    _check_noise(noise, largest=1.0)
+    _check_share("duplicates", duplicates)
+    _check_positive("n_features", n_features)
+    _check_positive("overlap", overlap)
+    rng = check_seed("random_state", random_state)
+    centres = rng.normal(size=(n_classes, 2, n_features))
+    y = np.arange(n_samples, dtype=np.int64) % n_classes
+    X = centres[y, rng.randint(0, 2, n_samples)] + rng.normal(0.0, overlap, (n_samples, n_features))
+    repeated = rng.uniform(size=n_samples) < duplicates
+    X[repeated] = X[rng.randint(0, n_samples, repeated.sum())]
+    moved = rng.uniform(size=n_samples) < noise
+    y[moved] = rng.randint(0, n_classes, moved.sum())
+    return X, y
+
+
 def _check_counts(n_samples: int, n_classes: int) -> None:
     if n_classes < 2:
         raise ValueError(f"n_classes={n_classes} is not allowed; ask for two classes or more.")
@@ -110,3 +156,13 @@ def _check_noise(noise: float, largest: float = np.inf) -> None:
     if not 0 <= noise <= largest:
         upper = f" and <= {largest:g}" if np.isfinite(largest) else ""
         raise ValueError(f"noise={noise} is not allowed; give a number >= 0{upper}.")
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name}={value} is not allowed; give a number >= 0 and <= 1.")
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not 0 < value < np.inf:
+        raise ValueError(f"{name}={value} is not allowed; give a number > 0.")
