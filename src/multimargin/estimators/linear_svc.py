@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from multimargin.base.interrupts import deferred
+from multimargin.estimators.declared import parameter
+from multimargin.estimators.shared import SingleFitParameters
 from multimargin.estimators.svc import DATA, old_state_unless_done, start_of
 from multimargin.fitting.linear import check_linear_control, read_linear_recipe, run_linear_fit
 from multimargin.fitting.machine import warn_if_unfinished
@@ -19,54 +19,13 @@ from multimargin.fitting.parameters import validate_data
 from multimargin.fitting.progress import CallbackSupportMixin, FitTask, with_callbacks
 from multimargin.problems.machines import Machine
 from multimargin.problems.training_set import TrainingSet
-from multimargin.solvers.report import Progress
 
 
-class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LinearSVC(CallbackSupportMixin, SingleFitParameters):  # type: ignore[misc]
     r"""Linear support vector classifier: every multi-class machine by its weight vectors, certified.
 
     The same machines as ``SVC(kernel="linear")``, with the same ``coef_`` and ``intercept_``; but training goes by the
     weights, in a time that grows with the number of rows and hardly with C.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        What a short margin costs; ``float("inf")`` asks for a hard margin.
-    multi_class : str or Machine, default="ova"
-        "ova" (also "ovr"), "ovo", "dag", "ww", "cs" (also "crammer_singer"), "llw", "adm", "ats", "atm", "rm", "mmr" or
-        your own.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-    bias : {"exact", "regularized", "none"}, default="exact"
-        "exact" leaves b free; "regularized" adds (b / intercept_scaling)^2 / 2 to the objective, as LIBLINEAR does.
-    fit_intercept : bool, default=True
-        False means ``bias="none"``.
-    intercept_scaling : float, default=1.0
-        The constant feature of a regularised bias.
-    tol : float, default=1e-3
-        The KKT violation to reach; confirmed in float64.
-    class_weight : dict, "balanced" or None, default=None
-        Factors on C by class.
-    verbose : bool or int, default=False
-        Show a line of progress on stderr.
-    random_state : object, default=None
-        Accepted for compatibility; nothing in the training is random.
-    max_iter : int, default=-1
-        Limit on passes over the data and Newton's steps together, for "ovo" and "dag" of each pair; -1 for none.
-    solver : {"auto", "descent", "newton", "most-violating-pair", "working-set", "asvm", "lsvm"}, default="auto"
-        "descent": exact steps on one example after the other (not for an exact bias); "newton": the multiplier method
-        with Newton's method inside. "auto" begins with the first, where it applies, and goes over to the second when
-        that has cost as much as the second would. The others are those of KCSL04, for comparison, with two classes:
-        decomposition by pairs or 30 variables at a time (hinge, an exact bias), "asvm" and "lsvm" (active set and
-        Lagrangian methods; squared hinge, a regularised bias).
-    max_time : float or None, default=None
-        Seconds after which the fit ends with the model it has.
-    warm_start : bool, default=False
-        Start from the solution of the last fit on the same rows.
-    on_progress : callable or None, default=None
-        Called at first and then about every 50 ms with a ``Progress``; returning True ends the fit.
-    on_interrupt : {"raise", "keep"}, default="raise"
-        On Ctrl-C the fitted attributes are set from the last iterate; then KeyboardInterrupt goes on ("raise") or
-        the model is returned with a warning ("keep").
 
     Attributes
     ----------
@@ -114,42 +73,41 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: 
     True
     """
 
-    def __init__(  # noqa: PLR0913 - the parameters of an estimator
-        self,
-        *,
-        C: float = 1.0,
-        multi_class: str | Machine = "ova",
-        loss: str = "hinge",
-        bias: str = "exact",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        tol: float = 1e-3,
-        class_weight: Any = None,
-        verbose: bool | int = False,
-        random_state: Any = None,
-        max_iter: int = -1,
-        solver: str = "auto",
-        max_time: float | None = None,
-        warm_start: bool = False,
-        on_progress: Callable[[Progress], bool | None] | None = None,
-        on_interrupt: str = "raise",
-    ) -> None:
-        self.C = C
-        self.multi_class = multi_class
-        self.loss = loss
-        self.bias = bias
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.tol = tol
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.solver = solver
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.on_progress = on_progress
-        self.on_interrupt = on_interrupt
+    multi_class: str | Machine = parameter(
+        default="ova",
+        kind="str or Machine",
+        doc="""
+        "ova" (also "ovr"), "ovo", "dag", "ww", "cs" (also "crammer_singer"), "llw", "adm", "ats", "atm", "rm", "mmr" or
+        your own.
+        """,
+    )
+    bias: str = parameter(
+        default="exact",
+        kind='{"exact", "regularized", "none"}',
+        doc="""
+        "exact" leaves b free; "regularized" adds (b / intercept_scaling)^2 / 2 to the objective, as LIBLINEAR does.
+        """,
+    )
+    fit_intercept: bool = parameter(default=True, kind="bool", doc='False means ``bias="none"``.')
+    intercept_scaling: float = parameter(default=1.0, kind="float", doc="The constant feature of a regularised bias.")
+    max_iter: int = parameter(
+        default=-1,
+        kind="int",
+        doc="""
+        Limit on passes over the data and Newton's steps together, for "ovo" and "dag" of each pair; -1 for none.
+        """,
+    )
+    solver: str = parameter(
+        default="auto",
+        kind='{"auto", "descent", "newton", "most-violating-pair", "working-set", "asvm", "lsvm"}',
+        doc="""
+        "descent": exact steps on one example after the other (not for an exact bias); "newton": the multiplier method
+        with Newton's method inside. "auto" begins with the first, where it applies, and goes over to the second when
+        that has cost as much as the second would. The others are those of KCSL04, for comparison, with two classes:
+        decomposition by pairs or 30 variables at a time (hinge, an exact bias), "asvm" and "lsvm" (active set and
+        Lagrangian methods; squared hinge, a regularised bias).
+        """,
+    )
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

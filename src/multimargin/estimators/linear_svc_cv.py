@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from multimargin._typing import FloatArray, IntArray
 from multimargin.base.interrupts import deferred
+from multimargin.estimators.declared import parameter
 from multimargin.estimators.linear_svc import LinearSVC
 from multimargin.estimators.svc import DATA, old_state_unless_done
 from multimargin.fitting import parameters as check
@@ -38,25 +39,6 @@ class LinearSVCCV(LinearSVC):
     In each fold C goes up a path. The first fold starts each point from the one before, every other fold from the dual
     variables that the fold before has for the rows they share, at the same C. Each point is certified, so that scores
     are those of separate fits.
-
-    Parameters
-    ----------
-    Cs : int or array-like of float, default=10
-        A number of values between 1e-4 and 1e4, evenly on a logarithmic scale, or the values.
-    cv : int, splitter or iterable, default=None
-        As in scikit-learn; None means five stratified folds.
-    scoring : str, callable or None, default=None
-        As in scikit-learn; None means accuracy.
-    refit : bool, default=True
-        Whether to train on all rows with the C of the best mean score; else weights are the means over the folds, each
-        at its own best C.
-    multi_class, loss, bias, fit_intercept, intercept_scaling, tol, class_weight, verbose, random_state
-        As in LinearSVC; "balanced" weights are those of the rows that a fold trains on.
-    max_iter, solver, on_progress, on_interrupt
-        As in LinearSVC, for each fit. A search that is stopped has the model of a fold with the best of the scores that
-        it has; on Ctrl-C with ``on_interrupt="raise"`` it leaves everything as it was.
-    max_time : float or None, default=None
-        Seconds for all fits together; each gets its share of what is left.
 
     Attributes
     ----------
@@ -83,46 +65,56 @@ class LinearSVCCV(LinearSVC):
     ((5, 3), (3,))
     """
 
-    def __init__(  # noqa: PLR0913 - the parameters of an estimator
-        self,
-        *,
-        Cs: int | ArrayLike = 10,
-        cv: Any = None,
-        scoring: Any = None,
-        refit: bool = True,
-        multi_class: str | Machine = "ova",
-        loss: str = "hinge",
-        bias: str = "exact",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        tol: float = 1e-3,
-        class_weight: Any = None,
-        verbose: bool | int = False,
-        random_state: Any = None,
-        max_iter: int = -1,
-        solver: str = "auto",
-        max_time: float | None = None,
-        on_progress: Callable[[Progress], bool | None] | None = None,
-        on_interrupt: str = "raise",
-    ) -> None:
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.multi_class = multi_class
-        self.loss = loss
-        self.bias = bias
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.tol = tol
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.solver = solver
-        self.max_time = max_time
-        self.on_progress = on_progress
-        self.on_interrupt = on_interrupt
+    Cs: int | ArrayLike = parameter(
+        default=10,
+        kind="int or array-like of float",
+        doc="A number of values between 1e-4 and 1e4, evenly on a logarithmic scale, or the values.",
+    )
+    cv: Any = parameter(
+        default=None, kind="int, splitter or iterable", doc="As in scikit-learn; None means five stratified folds."
+    )
+    scoring: Any = parameter(default=None, kind="str, callable or None", doc="As in scikit-learn; None means accuracy.")
+    refit: bool = parameter(
+        default=True,
+        kind="bool",
+        doc="""
+        Whether to train on all rows with the C of the best mean score; else weights are the means over the folds, each
+        at its own best C.
+        """,
+    )
+    C: float = parameter(init=False)
+    warm_start: bool = parameter(init=False)
+    class_weight: Any = parameter(
+        default=None,
+        kind='dict, "balanced" or None',
+        doc='Factors on C by class; "balanced" weights are those of the rows that a fold trains on.',
+    )
+    max_iter: int = parameter(
+        default=-1,
+        kind="int",
+        doc="""
+        Limit on passes over the data and Newton's steps together of each fit, for "ovo" and "dag" of each pair; -1 for
+        none.
+        """,
+    )
+    max_time: float | None = parameter(
+        default=None, kind="float or None", doc="Seconds for all fits together; each gets its share of what is left."
+    )
+    on_progress: Callable[[Progress], bool | None] | None = parameter(
+        default=None,
+        kind="callable or None",
+        doc="""
+        Called at first and then about every 50 ms with a ``Progress`` of the fit at work; returning True ends the
+        search. A search that is stopped has the model of a fold with the best of the scores that it has.
+        """,
+    )
+    on_interrupt: str = parameter(
+        default="raise",
+        kind='{"raise", "keep"}',
+        doc="""
+        On Ctrl-C everything stays as it was ("raise"), or the search ends as one that is stopped ("keep").
+        """,
+    )
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from multimargin.base.interrupts import deferred
 from multimargin.base.resources import check_room
+from multimargin.estimators.declared import parameter
+from multimargin.estimators.shared import KernelParameters, PrecomputedKernels, SingleFitParameters
 from multimargin.fitting.calibrated import probabilities, run_calibrated_fit
 from multimargin.fitting.machine import Recipe, check_control, prepare, warn_if_unfinished
 from multimargin.fitting.pairs import PairState
@@ -24,15 +24,13 @@ from multimargin.fitting.parameters import check_array, validate_data
 from multimargin.fitting.progress import CallbackSupportMixin, FitTask, with_callbacks
 from multimargin.models.pair_model import PairModel
 from multimargin.problems.given_kernels import check_values, refuse_sparse_gram
-from multimargin.problems.machines import Machine
 from multimargin.problems.training_set import TrainingSet
-from multimargin.solvers.report import Progress
 
 # How scikit-learn's validation hands data over: dense rows in C order or CSR, float32 stays float32.
 DATA: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "accept_sparse": "csr"}
 
 
-class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SVC(CallbackSupportMixin, PrecomputedKernels, KernelParameters, SingleFitParameters):  # type: ignore[misc]
     r"""Support vector classifier: every multi-class machine, trained to a certified optimum.
 
     The default is scikit-learn's: one binary machine for each pair of classes, with votes. The other machines see all
@@ -44,77 +42,6 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
 
     in dual form. Training time grows with the square of the number of support vectors: beyond some hundred
     thousand rows a linear machine or a subsample is the better choice.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        What a short margin costs; ``float("inf")`` asks for a hard margin.
-    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "precomputed"} or callable, default="rbf"
-        With "precomputed" X is the matrix of kernel values: (n_samples, n_samples) in ``fit``, (n_points, n_samples)
-        later, of which only the columns of the support vectors are read (others may be NaN throughout). A callable is
-        asked as k(A, B) for at most 512 rows A of X; its n_samples x n_samples values must fit ``cache_size``.
-    degree : int, default=3
-        Degree of "poly".
-    gamma : {"scale", "auto"} or float, default="scale"
-        1 / (n_features * X.var()), 1 / n_features, or a number. The variance counts a row as often as its
-        ``sample_weight`` says (scikit-learn's does not), so that weights and repetitions mean the same.
-    coef0 : float, default=0.0
-        Constant in "poly" and "sigmoid".
-    shrinking : bool, "variables" or "examples", default=True
-        Leave out variables and examples that have come to rest, until the final check; or only one of the two levels.
-        Single pairs of variables know none, "two-level" chooses its examples itself: both ignore it.
-    probability : bool or "deprecated", default="deprecated"
-        As in scikit-learn. True means ``calibration="coupling"``, or "sigmoid" where that does not exist.
-    tol : float, default=1e-3
-        The KKT violation to reach; confirmed in float64 before a fit counts as converged.
-    cache_size : float or "auto", default="auto"
-        Megabytes for kernel rows; "auto" takes a quarter of the available memory. With 0 a row lives for one step.
-    class_weight : dict, "balanced" or None, default=None
-        Factors on C by class.
-    verbose : bool or int, default=False
-        Show a line of progress on stderr.
-    max_iter : int, default=-1
-        Limit on steps, for "ovo" and "dag" on those of each pair, for "ova" with an exact bias of each class; -1 for
-        none.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        "ovo" makes ``decision_function`` return the scores of all pairs of classes; for "ovo" and "dag" only.
-    break_ties : bool, default=False
-        With "ovo" and three or more classes: whether ``predict`` takes the argmax of ``decision_function`` rather than
-        the first of the classes with most votes. Without effect elsewhere, where the two are the same.
-    random_state : object, default=None
-        Accepted for compatibility; nothing in the training is random.
-    multi_class : str or Machine, default="ovo"
-        "ovo": a binary machine for each pair of classes, and votes. "dag": the same machines, asked one by one. Or a
-        machine that sees all classes: "ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr", "ova" (also "ovr",
-        "crammer_singer") or your own.
-    bias : {"auto", "none", "regularized", "exact"}, default="auto"
-        "exact" leaves b free, as LIBSVM does; "regularized" adds b^2/2 to the objective (the kernel k + 1). "auto" is
-        "exact" for "ovo", "dag" and "ova" and "none" for the others, which need two to three times as long for "exact".
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-    solver : str, default="auto"
-        "auto" is the fastest that applies; the certificate says which and why. The others are for counting steps as
-        the papers do. For "ovo", "dag" and "ova" with an exact bias: "maximum-gain" (or "smo") and
-        "most-violating-pair", single pairs of variables at every size, where "auto" helps them by a linear system of
-        the free variables and by blocks. For all else: "two-level", blocks of examples ("auto" takes it, or "s2do" if
-        the kernel is not positive semi-definite or the machine one of your own with margins of another form);
-        "smo", one variable; "s2do", two; "working-set", ten (not for "cs", "adm", "atm"); "whole-example", all
-        variables of the worst example; "semi-greedy", those of many examples for each scan; "frank-wolfe", steps to
-        vertices found by linear programs, as a second opinion on small problems (hinge loss).
-    calibration : {"sigmoid", "isotonic", "coupling"} or None, default=None
-        How ``predict_proba`` makes probabilities of scores: one curve for each class, fitted on the scores of five
-        fold models, or one for each pair ("ovo" and "dag" only), put together as in LIBSVM. ``predict`` follows them.
-    max_time : float or None, default=None
-        Seconds after which the fit ends with the model it has.
-    warm_start : bool, default=False
-        Start from the solution of the last fit on the same rows.
-    on_progress : callable or None, default=None
-        Called at first and then about every 50 ms with a ``Progress``; returning True ends the fit.
-    on_interrupt : {"raise", "keep"}, default="raise"
-        On Ctrl-C the fitted attributes are set from the last iterate; then KeyboardInterrupt goes on ("raise") or
-        the model is returned with a warning ("keep").
-    trace : bool or "primal", default=False
-        Record the course of the fit in ``trace_``; "primal" with the primal objective, which costs a look at all
-        examples for each point. The model is the same bit by bit.
 
     Attributes
     ----------
@@ -157,67 +84,59 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
     True
     """
 
-    def __init__(  # noqa: PLR0913 - scikit-learn's parameters, in its order, then ours
-        self,
-        *,
-        C: float = 1.0,
-        kernel: str | Callable[[Any, Any], Any] = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        shrinking: bool | str = True,
-        probability: Any = "deprecated",
-        tol: float = 1e-3,
-        cache_size: float | str = "auto",
-        class_weight: Any = None,
-        verbose: bool | int = False,
-        max_iter: int = -1,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        random_state: Any = None,
-        multi_class: str | Machine = "ovo",
-        bias: str = "auto",
-        loss: str = "hinge",
-        solver: str = "auto",
-        calibration: str | None = None,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        on_progress: Callable[[Progress], bool | None] | None = None,
-        on_interrupt: str = "raise",
-        trace: bool | str = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.multi_class = multi_class
-        self.bias = bias
-        self.loss = loss
-        self.solver = solver
-        self.calibration = calibration
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.on_progress = on_progress
-        self.on_interrupt = on_interrupt
-        self.trace = trace
-
-    @classmethod
-    @lru_cache(maxsize=32)
-    def _get_param_names(cls) -> list[str]:
-        """The parameters' names, looked up once per class: reading a signature takes longer than a small fit."""
-        names: list[str] = super()._get_param_names()
-        return names
+    gamma: float | str = parameter(
+        default="scale",
+        kind='{"scale", "auto"} or float',
+        doc="""
+        1 / (n_features * X.var()), 1 / n_features, or a number. The variance counts a row as often as its
+        ``sample_weight`` says (scikit-learn's does not), so that weights and repetitions mean the same.
+        """,
+    )
+    shrinking: bool | str = parameter(
+        default=True,
+        kind='bool, "variables" or "examples"',
+        doc="""
+        Leave out variables and examples that have come to rest, until the final check; or only one of the two levels.
+        Single pairs of variables know none, "two-level" chooses its examples itself: both ignore it.
+        """,
+    )
+    probability: Any = parameter(
+        default="deprecated",
+        kind='bool or "deprecated"',
+        doc="""
+        As in scikit-learn. True means ``calibration="coupling"``, or "sigmoid" where that does not exist.
+        """,
+    )
+    solver: str = parameter(
+        default="auto",
+        kind="str",
+        doc="""
+        "auto" is the fastest that applies; the certificate says which and why. The others are for counting steps as
+        the papers do. For "ovo", "dag" and "ova" with an exact bias: "maximum-gain" (or "smo") and
+        "most-violating-pair", single pairs of variables at every size, where "auto" helps them by a linear system of
+        the free variables and by blocks. For all else: "two-level", blocks of examples ("auto" takes it, or "s2do" if
+        the kernel is not positive semi-definite or the machine one of your own with margins of another form);
+        "smo", one variable; "s2do", two; "working-set", ten (not for "cs", "adm", "atm"); "whole-example", all
+        variables of the worst example; "semi-greedy", those of many examples for each scan; "frank-wolfe", steps to
+        vertices found by linear programs, as a second opinion on small problems (hinge loss).
+        """,
+    )
+    calibration: str | None = parameter(
+        default=None,
+        kind='{"sigmoid", "isotonic", "coupling"} or None',
+        doc="""
+        How ``predict_proba`` makes probabilities of scores: one curve for each class, fitted on the scores of five
+        fold models, or one for each pair ("ovo" and "dag" only), put together as in LIBSVM. ``predict`` follows them.
+        """,
+    )
+    trace: bool | str = parameter(
+        default=False,
+        kind='bool or "primal"',
+        doc="""
+        Record the course of the fit in ``trace_``; "primal" with the primal objective, which costs a pass over all
+        examples for each point. The model is the same bit by bit.
+        """,
+    )
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -266,15 +185,6 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore
                 raise fitted.error
             warn_if_unfinished(fitted, checked_X, recipe)
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse, tags.input_tags.pairwise = not self._precomputed, self._precomputed
-        return tags
-
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _points(self, X: ArrayLike) -> Any:
         """Points to score, checked; precomputed kernel values may lack the columns that are not read."""

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
@@ -18,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from multimargin._typing import FloatArray
 from multimargin.base.interrupts import deferred
+from multimargin.estimators.declared import parameter
+from multimargin.estimators.shared import FitParameters, KernelParameters, PrecomputedKernels
 from multimargin.estimators.svc import DATA, SVC, old_state_unless_done
 from multimargin.fitting import parameters as check
 from multimargin.fitting.machine import check_control
@@ -32,7 +33,6 @@ from multimargin.model_selection.progress import SearchWatch, search_line
 from multimargin.model_selection.results import SelectionResults
 from multimargin.model_selection.shared_kernels import WITH_GAMMA
 from multimargin.problems.given_kernels import refuse_sparse_gram
-from multimargin.problems.machines import Machine
 from multimargin.problems.training_set import TrainingSet
 from multimargin.solvers.report import Progress
 
@@ -42,54 +42,13 @@ DEFAULT_GAMMAS: FloatArray = np.exp2(np.arange(-10.0, 5.0, 2.0))
 OWN = ("Cs", "gammas", "cv", "search", "scoring", "refit", "n_jobs", "resume", "per_pair")
 
 
-class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SVCCV(PrecomputedKernels, KernelParameters, FitParameters):
     """SVC with C and gamma chosen by cross-validation, at a small multiple of the cost of one fit.
 
     What GridSearchCV over ``SVC`` does, and with the same scores: every cell is trained to ``tol``, confirmed in
     float64. But distances are computed once, the kernel matrix of a gamma serves all C, folds and pairs of classes, and
     each machine starts from the one at the C before. Where the matrices do not fit ``cache_size`` rows are computed on
     demand.
-
-    Parameters
-    ----------
-    Cs : array-like of float, default=None
-        None means 2^-2, 2^0, ..., 2^12.
-    gammas : array-like of float, default=None
-        None means 2^-10, 2^-8, ..., 2^4; kernels without gamma take none.
-    cv : int, splitter or iterable, default=5
-        As in scikit-learn. Every training part must have all classes.
-    multi_class : str or Machine, default="ovo"
-    search : str, default="grid"
-        "grid": all cells. "nested": the grid, then finer ones around the best. "two-line": the best linear C, then a
-        line of cells (rbf only; KCSL04). "halving": all cells on the first fold, the better half on the next.
-        "racing": cells are given up only when they cannot beat the best any more; finds the grid's best.
-    scoring : str, callable, list, tuple, dict or None, default=None
-        As in GridSearchCV; None means accuracy. Callables get a classifier that knows ``predict``,
-        ``decision_function`` and ``classes_`` for the rows held out.
-    refit : bool, str or callable, default=True
-        As in GridSearchCV: whether to train on all rows with the best cell; with several metrics the name of the one
-        that decides; or a function of ``cv_results_`` that returns an index.
-    n_jobs : int or None, default=None
-        None: the threads of this process share each gamma. Else units of a gamma and a fold go through joblib. Within
-        ``joblib.parallel_config("dask")`` or "ray" they always do, and workers that die are made up for.
-    kernel, degree, coef0, loss, bias, class_weight, tol, cache_size, max_iter, decision_function_shape, break_ties
-        As in SVC; "balanced" weights are those of the rows that a fold trains on.
-    max_time : float or None, default=None
-        Seconds after which the search ends with the cells that it has; the refit of the best one follows.
-    verbose : bool or int, default=False
-        Show a line of progress on stderr, with the time left.
-    on_progress : callable or None, default=None
-        Called at first and then about every 50 ms with a ``Progress``; returning True ends the search.
-    on_interrupt : {"raise", "keep"}, default="raise"
-        On Ctrl-C the results of the finished cells are set; then KeyboardInterrupt goes on ("raise"), or the best of
-        them is trained on all rows and a warning says so ("keep").
-    resume : path or None, default=None
-        A directory for the results of units, from which a search goes on.
-    per_pair : bool, default=False
-        Whether each pair of classes has its own cell, by a search of its own; for "ovo" and "dag". Then scores are
-        means over the pairs, and ``best_estimator_`` is a ``PerPairSVC``.
-    random_state : int, RandomState or None, default=None
-        For searches that draw.
 
     Attributes
     ----------
@@ -127,62 +86,88 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     'converged'
     """
 
-    def __init__(  # noqa: PLR0913 - the parameters of an estimator
-        self,
-        *,
-        Cs: Any = None,
-        gammas: Any = None,
-        cv: Any = 5,
-        multi_class: str | Machine = "ovo",
-        search: str = "grid",
-        scoring: Any = None,
-        refit: Any = True,
-        n_jobs: int | None = None,
-        kernel: str | Callable[[Any, Any], Any] = "rbf",
-        degree: int = 3,
-        coef0: float = 0.0,
-        loss: str = "hinge",
-        bias: str = "auto",
-        class_weight: Any = None,
-        tol: float = 1e-3,
-        cache_size: float | str = "auto",
-        max_iter: int = -1,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        max_time: float | None = None,
-        verbose: bool | int = False,
-        on_progress: Callable[[Progress], bool | None] | None = None,
-        on_interrupt: str = "raise",
-        resume: Any = None,
-        per_pair: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.Cs = Cs
-        self.gammas = gammas
-        self.cv = cv
-        self.multi_class = multi_class
-        self.search = search
-        self.scoring = scoring
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
-        self.loss = loss
-        self.bias = bias
-        self.class_weight = class_weight
-        self.tol = tol
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.max_time = max_time
-        self.verbose = verbose
-        self.on_progress = on_progress
-        self.on_interrupt = on_interrupt
-        self.resume = resume
-        self.per_pair = per_pair
-        self.random_state = random_state
+    Cs: Any = parameter(default=None, kind="array-like of float", doc="None means 2^-2, 2^0, ..., 2^12.")
+    gammas: Any = parameter(
+        default=None,
+        kind="array-like of float",
+        doc="None means 2^-10, 2^-8, ..., 2^4; kernels without gamma take none.",
+    )
+    cv: Any = parameter(
+        default=5,
+        kind="int, splitter or iterable",
+        doc="As in scikit-learn. Every training part must have all classes.",
+    )
+    search: str = parameter(
+        default="grid",
+        kind="str",
+        doc="""
+        "grid": all cells. "nested": the grid, then finer ones around the best. "two-line": the best linear C, then a
+        line of cells (rbf only; KCSL04). "halving": all cells on the first fold, the better half on the next.
+        "racing": cells are given up only when they cannot beat the best any more; finds the grid's best.
+        """,
+    )
+    scoring: Any = parameter(
+        default=None,
+        kind="str, callable, list, tuple, dict or None",
+        doc="""
+        As in GridSearchCV; None means accuracy. Callables get a classifier that knows ``predict``,
+        ``decision_function`` and ``classes_`` for the rows held out.
+        """,
+    )
+    refit: Any = parameter(
+        default=True,
+        kind="bool, str or callable",
+        doc="""
+        As in GridSearchCV: whether to train on all rows with the best cell; with several metrics the name of the one
+        that decides; or a function of ``cv_results_`` that returns an index.
+        """,
+    )
+    n_jobs: int | None = parameter(
+        default=None,
+        kind="int or None",
+        doc="""
+        None: the threads of this process share each gamma. Else units of a gamma and a fold go through joblib. Within
+        ``joblib.parallel_config("dask")`` or "ray" they always do, and workers that die are made up for.
+        """,
+    )
+    class_weight: Any = parameter(
+        default=None,
+        kind='dict, "balanced" or None',
+        doc='Factors on C by class; "balanced" weights are those of the rows that a fold trains on.',
+    )
+    max_time: float | None = parameter(
+        default=None,
+        kind="float or None",
+        doc="Seconds after which the search ends with the cells that it has; the refit of the best one follows.",
+    )
+    verbose: bool | int = parameter(
+        default=False, kind="bool or int", doc="Show a line of progress on stderr, with the time left."
+    )
+    on_progress: Callable[[Progress], bool | None] | None = parameter(
+        default=None,
+        kind="callable or None",
+        doc="Called at first and then about every 50 ms with a ``Progress``; returning True ends the search.",
+    )
+    on_interrupt: str = parameter(
+        default="raise",
+        kind='{"raise", "keep"}',
+        doc="""
+        On Ctrl-C the results of the finished cells are set; then KeyboardInterrupt goes on ("raise"), or the best of
+        them is trained on all rows and a warning says so ("keep").
+        """,
+    )
+    resume: Any = parameter(
+        default=None, kind="path or None", doc="A directory for the results of units, from which a search goes on."
+    )
+    per_pair: bool = parameter(
+        default=False,
+        kind="bool",
+        doc="""
+        Whether each pair of classes has its own cell, by a search of its own; for "ovo" and "dag". Then scores are
+        means over the pairs, and ``best_estimator_`` is a ``PerPairSVC``.
+        """,
+    )
+    random_state: Any = parameter(default=None, kind="int, RandomState or None", doc="For searches that draw.")
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
@@ -355,15 +340,6 @@ class SVCCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seconds = time.perf_counter() - began
         told = {"best_estimator_": model, "refit_time_": seconds}
         return told | {name: getattr(model, name) for name in ("certificate_", "n_iter_")}, error
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse, tags.input_tags.pairwise = not self._precomputed, self._precomputed
-        return tags
-
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _refits(self) -> bool:
         """Whether there is a model; else says why not."""

@@ -8,12 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from multimargin._typing import DataMatrix, FloatArray, IntArray
 from multimargin.base.interrupts import deferred
 from multimargin.base.matrices import dense
+from multimargin.estimators.declared import parameter
+from multimargin.estimators.shared import KernelParameters
 from multimargin.estimators.svc import DATA, old_state_unless_done
 from multimargin.fitting.parameters import check_array, check_seed, validate_data
 from multimargin.kernels.store import check_range
@@ -39,47 +40,13 @@ from multimargin.problems.machines import Machine
 BLOCK = 256
 
 
-class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineSVC(StreamAttributes, KernelParameters):
     """Support vector classifier that learns from a stream, one example after the other.
 
     LASVM for binary machines (each pair of classes, or each class against the rest), LaRank for machines that see all
     classes. Only examples that matter are kept, so that memory follows the support vectors, not the stream.
     ``finalize`` goes on to the certified optimum that ``SVC.fit`` finds. For data that fit in memory and do not change,
     ``SVC`` is the better choice.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        What a short margin costs.
-    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian"}, default="rbf"
-    degree : int, default=3
-    gamma : {"scale", "auto"} or float, default="scale"
-        "scale" is that of the first rows seen, and stays: give a number for streams of single rows.
-    coef0 : float, default=0.0
-    tol : float, default=1e-3
-        Violations up to this size cause no step; also that of ``finalize``.
-    cache_size : float, default=200.0
-        Megabytes for kernel rows of kept examples. LaRank keeps none once they do not all fit.
-    class_weight : dict, "balanced" or None, default=None
-        Factors on C by class; "balanced" for ``fit`` only.
-    multi_class : str or Machine, default="ovo"
-        As in ``SVC``: "ovo", "dag", "ova", "ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr".
-    bias : {"auto", "none", "regularized", "exact"}, default="auto"
-        As in ``SVC``; "exact" for "ovo", "dag" and "ova" only.
-    selection : {"second-order", "first-order", "random"}, default="second-order"
-        How the two variables of a step are chosen: by their gain in the dual, by the gradient, or by chance.
-    reprocess : int, default=1
-        Steps on kept examples for each new one, in each binary machine, and up to three more while it is far from its
-        optimum; for LaRank a factor on their largest number, 10, below which the gains of late decide.
-    budget : int or None, default=None
-        The most examples to keep. Beyond it the one with the smallest ||beta||^2 k(x, x) goes; with an exact bias what
-        it had moves to the examples with which the dual stays the highest.
-    passes : int, default=1
-        How often ``fit`` goes through the data, each time in another random order.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-    break_ties : bool, default=False
-    random_state : int, RandomState instance or None, default=None
-        The order of the rows in ``fit``, and what LaRank and selection="random" draw; None is the same as 0.
 
     Attributes
     ----------
@@ -114,44 +81,69 @@ class OnlineSVC(StreamAttributes, ClassifierMixin, BaseEstimator):  # type: igno
     True
     """
 
-    def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter spelled out
-        self,
-        *,
-        C: float = 1.0,
-        kernel: str = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        cache_size: float = 200.0,
-        class_weight: Any = None,
-        multi_class: str | Machine = "ovo",
-        bias: str = "auto",
-        selection: str = "second-order",
-        reprocess: int = 1,
-        budget: int | None = None,
-        passes: int = 1,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.bias = bias
-        self.selection = selection
-        self.reprocess = reprocess
-        self.budget = budget
-        self.passes = passes
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
+    C: float = parameter(default=1.0, kind="float", doc="What a short margin costs.")
+    kernel: str = parameter(default="rbf", kind='{"linear", "rbf", "poly", "sigmoid", "laplacian"}')
+    gamma: float | str = parameter(
+        default="scale",
+        kind='{"scale", "auto"} or float',
+        doc='"scale" is that of the first rows seen, and stays: give a number for streams of single rows.',
+    )
+    tol: float = parameter(
+        default=1e-3,
+        kind="float",
+        doc="Violations up to this size cause no step; also that of ``finalize``.",
+    )
+    cache_size: float = parameter(
+        default=200.0,
+        kind="float",
+        doc="Megabytes for kernel rows of kept examples. LaRank keeps none once they do not all fit.",
+    )
+    class_weight: Any = parameter(
+        default=None, kind='dict, "balanced" or None', doc='Factors on C by class; "balanced" for ``fit`` only.'
+    )
+    random_state: Any = parameter(
+        default=None,
+        kind="int, RandomState instance or None",
+        doc="""
+        The order of the rows in ``fit``, and what LaRank and selection="random" draw; None is the same as 0.
+        """,
+    )
+    multi_class: str | Machine = parameter(
+        default="ovo",
+        kind="str or Machine",
+        doc='As in ``SVC``: "ovo", "dag", "ova", "ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr".',
+    )
+    bias: str = parameter(
+        default="auto",
+        kind='{"auto", "none", "regularized", "exact"}',
+        doc='As in ``SVC``; "exact" for "ovo", "dag" and "ova" only.',
+    )
+    selection: str = parameter(
+        default="second-order",
+        kind='{"second-order", "first-order", "random"}',
+        doc="How the two variables of a step are chosen: by their gain in the dual, by the gradient, or by chance.",
+    )
+    reprocess: int = parameter(
+        default=1,
+        kind="int",
+        doc="""
+        Steps on kept examples for each new one, in each binary machine, and up to three more while it is far from its
+        optimum; for LaRank a factor on their largest number, 10, below which the gains of late decide.
+        """,
+    )
+    budget: int | None = parameter(
+        default=None,
+        kind="int or None",
+        doc="""
+        The most examples to keep. Beyond it the one with the smallest ||beta||^2 k(x, x) goes; with an exact bias what
+        it had moves to the examples with which the dual stays the highest.
+        """,
+    )
+    passes: int = parameter(
+        default=1,
+        kind="int",
+        doc="How often ``fit`` goes through the data, each time in another random order.",
+    )
 
     @in_turn
     @deferred()

@@ -1,0 +1,114 @@
+"""Parameters of estimators, each declared once: type, default and documentation.
+
+From the declarations of a class and of its bases come ``__init__`` with the signature that scikit-learn reads, and the
+section "Parameters" of the docstring. Type checkers read them as the fields of a dataclass.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, dataclass_transform
+
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+# The order of signatures and docstrings: what a search tries, then scikit-learn's SVC; all others follow as declared.
+FIRST = (
+    *("Cs", "gammas", "cv", "search", "scoring", "refit"),
+    *("C", "kernel", "degree", "gamma", "coef0", "shrinking", "probability", "tol", "cache_size", "class_weight"),
+    *("verbose", "max_iter", "decision_function_shape", "break_ties", "random_state"),
+)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A declared parameter; with ``init=False`` the class does not have this one of its bases."""
+
+    default: Any
+    kind: str
+    doc: str
+    init: bool
+
+    def paragraph(self, name: str) -> str:
+        """Return its part of a numpydoc section."""
+        default = f'"{self.default}"' if isinstance(self.default, str) else repr(self.default)
+        text = inspect.cleandoc(self.doc)
+        return f"{name} : {self.kind}, default={default}\n" + (textwrap.indent(text, "    ") + "\n" if text else "")
+
+
+def parameter(*, default: Any = None, kind: str = "", doc: str = "", init: bool = True) -> Any:
+    """Declare a parameter of an estimator: ``name: type = parameter(default=..., kind=..., doc=...)``.
+
+    ``kind`` is its type in words, as numpydoc has it.
+    """
+    return Parameter(default, kind, doc, init)
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(parameter,))
+class DeclaredClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of classifiers that declare their parameters.
+
+    A subclass with an ``__init__`` of its own is read by scikit-learn as any other.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, Parameter)}
+        for name in own:
+            delattr(cls, name)
+        cls._own_parameters = own
+        if own and "__init__" not in vars(cls):
+            declared = _all_parameters(cls)
+            cls.__init__ = _make_init(cls, declared)  # type: ignore[method-assign]
+            cls.__doc__ = _with_parameters(cls.__doc__, declared)
+        super().__init_subclass__(**options)
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def _get_param_names(cls) -> list[str]:
+        """The parameters' names, looked up once per class: reading a signature takes longer than a small fit."""
+        names: list[str] = super()._get_param_names()
+        return names
+
+
+def _all_parameters(cls: type) -> dict[str, Parameter]:
+    """Return the parameters of a class in their order; a declaration replaces those of the bases."""
+    found: dict[str, Parameter] = {}
+    for base in reversed(cls.__mro__):
+        found |= vars(base).get("_own_parameters", {})
+    ordered = [*(name for name in FIRST if name in found), *(name for name in found if name not in FIRST)]
+    return {name: found[name] for name in ordered if found[name].init}
+
+
+def _make_init(cls: type, declared: dict[str, Parameter]) -> Callable[..., None]:
+    defaults = {name: each.default for name, each in declared.items()}
+
+    def __init__(self: Any, **given: Any) -> None:  # noqa: N807 - it becomes the class's
+        for name in given:
+            if name not in defaults:
+                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}")
+        for name, default in defaults.items():
+            setattr(self, name, given.get(name, default))
+
+    hints = {name: hint for base in reversed(cls.__mro__) for name, hint in inspect.get_annotations(base).items()}
+    named = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+        for name, default in defaults.items()
+    ]
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    __init__.__signature__ = inspect.Signature([own, *named], return_annotation=None)  # type: ignore[attr-defined]
+    __init__.__qualname__, __init__.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
+    __init__.__doc__ = None
+    return __init__
+
+
+def _with_parameters(doc: str | None, declared: dict[str, Parameter]) -> str | None:
+    """Return the docstring with the section of the parameters before that of the attributes."""
+    if doc is None:  # python -OO
+        return None
+    text = inspect.cleandoc(doc)
+    head, mark, rest = text.partition("\nAttributes\n----------\n")
+    section = "Parameters\n----------\n" + "".join(each.paragraph(name) for name, each in declared.items())
+    return f"{head.rstrip()}\n\n{section}{mark}{rest}" if mark else f"{text}\n\n{section.rstrip()}"
