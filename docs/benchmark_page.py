@@ -38,9 +38,9 @@ def number(value: float, form: str = ".3g") -> str:
 
 TABLES = {
     "ovo": Table(
-        "One versus one beside scikit-learn",
+        "One-vs-one compared with scikit-learn",
         "python -m benchmarks.versus ovo",
-        "The same machine on both sides, at `tol=1e-3`, with HL02's parameters for each set.",
+        "The same machine for both, at `tol=1e-3`, with the parameters that Hsu and Lin (HL02) found for each set.",
         {
             "data": lambda row: row["data"],
             "C": lambda row: f"{row['C']:g}",
@@ -53,9 +53,9 @@ TABLES = {
         lambda row: row["ratio"]["scikit-learn"],
     ),
     "all-in-one": Table(
-        "Machines that see all classes, beside scikit-learn's one versus one",
+        "All-in-one machines compared with scikit-learn's one-vs-one",
         "python -m benchmarks.versus all-in-one",
-        "Each machine with its own published parameters; scikit-learn's is one versus one with those of HL02.",
+        "Each machine with its own published parameters; scikit-learn's one-vs-one has those of Hsu and Lin (HL02).",
         {
             "data": lambda row: row["data"],
             "machine": lambda row: row["machine"],
@@ -70,21 +70,35 @@ TABLES = {
     "selection": Table(
         "A search for C and gamma",
         "python -m benchmarks.versus selection",
-        "`SVCCV` beside `GridSearchCV` over the same cells and folds, the last fit included. "
-        "Runs vary with what else the computer does: three of them gave 23 to 28 times on vehicle, 25 to 26 on segment "
-        "and 14 to 16 on satimage; the table is the last of the three.",
+        "`SVCCV` and `GridSearchCV` over the same cells and folds, including the final fit. "
+        "Times vary from run to run with the load of the computer: three runs gave 23 to 28 times on vehicle, "
+        "25 to 26 on segment and 14 to 16 on satimage; the table is the last of the three.",
         {
             "data": lambda row: row["data"],
             "cells": lambda row: f"{row['cells']}",
             "ours, s": lambda row: number(row["seconds"]["ours"]),
             "scikit-learn, s": lambda row: number(row["seconds"]["scikit-learn"]),
             "times faster": lambda row: number(row["ratio"], ".1f"),
-            "scores apart, mean": lambda row: f"{row['mean_difference']:.1e}",
+            "mean difference of scores": lambda row: f"{row['mean_difference']:.1e}",
         },
         lambda row: row["ratio"],
     ),
+    "rows": Table(
+        "Time and number of rows",
+        "python -m benchmarks.rows",
+        "Processor seconds of one-vs-one fits, summed over threads. The time grows with rows times support vectors. "
+        "On the chessboard there are few, and half a million rows take seconds. Where classes overlap, their number "
+        "grows with the rows, and the time with the square of the rows.",
+        {
+            "data": lambda row: row["data"],
+            "rows": lambda row: f"{row['rows']:,}",
+            "processor s": lambda row: number(row["seconds"]),
+            "support vectors": lambda row: f"{row['support_vectors']:,}",
+            "true violation": lambda row: f"{row['violation']:.1e}",
+        },
+    ),
     "linear": Table(
-        "Linear machines beside LIBLINEAR",
+        "Linear machines compared with LIBLINEAR",
         "python -m benchmarks.versus linear",
         "Seconds to the same relative duality gap, same machine and bias.",
         {
@@ -112,7 +126,7 @@ TABLES = {
 }
 
 
-def told_about(where: Row) -> str:
+def describe(where: Row) -> str:
     """Return the sentence about the computer and the day."""
     return (
         f"Measured on {where['date']}: {where['processor']}, {where['threads']} threads ({where['instruction_set']}), "
@@ -129,7 +143,7 @@ def section(name: str, report: Row) -> list[str]:
         "",
         f"    {table.command}",
         "",
-        f"{table.sentence} {told_about(report['surroundings'])}",
+        f"{table.sentence} {describe(report['surroundings'])}",
     ]
     lines += ["", f"| {' | '.join(table.columns)} |", "|---" * len(table.columns) + "|"]
     lines += [f"| {' | '.join(cell(row) for cell in table.columns.values())} |" for row in rows]
@@ -144,9 +158,9 @@ def page(directory: Path = MEASURED) -> str:
     lines = [
         "# Benchmarks",
         "",
-        "Each table is one run of the command above it, beside a peer in the same run; times are medians.",
-        "They vary with the computer and with what else it does: the load is that at the end of the run. This page is",
-        "made by `docs/benchmark_page.py` from the files that the commands write with `--out docs/measured`.",
+        "Each table is one run of the command above it, with both libraries measured in turn; times are medians. They",
+        "depend on the computer and its load: the load average at the end of the run is given. This page is made by",
+        "`docs/benchmark_page.py` from the files that the commands write with `--out docs/measured`.",
         "",
     ]
     for name in TABLES:

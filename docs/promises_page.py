@@ -1,4 +1,4 @@
-"""Makes the page of promises from what the checks counted.
+"""Makes the page of guarantees from the counts of the long test runs.
 
     python -m benchmarks.check --count 20000 --out docs/measured/promises      (and the other commands of the page)
     python docs/promises_page.py
@@ -23,7 +23,7 @@ def _check(figures: dict[str, Any]) -> str:
 
 
 def _interrupts(figures: dict[str, Any]) -> str:
-    return f"{figures['interrupts']:,} interrupts, {figures['unusable']} objects unusable after them"
+    return f"{figures['interrupts']:,} interrupts, {figures['unusable']} objects unusable afterwards"
 
 
 def _faults(figures: dict[str, Any]) -> str:
@@ -32,9 +32,9 @@ def _faults(figures: dict[str, Any]) -> str:
 
 def _frozen(figures: dict[str, Any]) -> str:
     fits = f"{figures['problems']} stored problems, {figures['fits']:,} fits in {figures['ways']} ways"
-    apart = f"stored bounds and the quadratic programming solver's values are {figures['apart']:.1e} apart at most"
+    apart = f"stored bounds and the quadratic programming solver's values differ by at most {figures['apart']:.1e}"
     stopped = figures["fits"] - figures["outcomes"].get("converged", 0)
-    return f"{fits}, {figures['disagree']} disagree, {stopped:,} ended before their `tol` and say so; {apart}"
+    return f"{fits}, {figures['disagree']} disagree, {stopped:,} stopped before reaching `tol` and report it; {apart}"
 
 
 SENTENCES = {"check": _check, "frozen": _frozen, "interrupts": _interrupts, "faults": _faults}

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from multimargin.cli import main
+from support.printed import matches
 
 PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -36,14 +37,6 @@ def run(command: str) -> str:
         Path(target).write_text(result.stdout)
         return ""
     return result.stdout
-
-
-def matches(shown: list[str], printed: str) -> bool:
-    """Compare; "..." stands for anything, on a line of its own for any lines."""
-    pattern = "".join(
-        r"(?:.*\n)*" if line == "..." else re.escape(line).replace(r"\.\.\.", ".*") + "\n" for line in shown
-    )
-    return re.fullmatch(pattern, printed) is not None
 
 
 def test_every_example_runs_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import json
 import re
 import runpy
@@ -10,6 +12,7 @@ import tomllib
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -18,13 +21,16 @@ import pytest
 from multimargin import MACHINES
 from multimargin.cli import main
 from multimargin.problems.coupling import coupling_matrix
+from support.printed import matches
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md")) + [page for page in (ROOT / "README.md",) if page.exists()]
 KEYS = ("DGI11", "HL02", "KCSL04", "WWDOC", "IGEL", "DGI16", "PLATT99", "LLW07", "WLW04")
 
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# A block of code and, if the next block is one of text, what the code prints.
+BLOCK = re.compile(r"^```python\n(.*?)^```(?:\n+```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+MAX_CODE_WIDTH = 88
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
@@ -33,23 +39,40 @@ def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def blocks(page: Path) -> list[tuple[int, str]]:
-    """Return (line, code) of every python block."""
+def blocks(page: Path) -> list[tuple[int, str, str | None]]:
+    """Return (line, code, output shown) of every python block."""
     text = page.read_text(encoding="utf-8")
-    return [(text[: match.start(1)].count("\n"), match.group(1)) for match in BLOCK.finditer(text)]
+    return [(text[: match.start(1)].count("\n"), match[1], match[2]) for match in BLOCK.finditer(text)]
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=named)
 def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # whatever a snippet writes
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for line, code in blocks(page):
-        # Empty lines in front, so that a failure names the line of the page.
-        exec(compile("\n" * line + code, str(page), "exec"), namespace)
+    for line, code, shown in blocks(page):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            # Empty lines in front, so that a failure names the line of the page.
+            exec(compile("\n" * line + code, str(page), "exec"), namespace)
+        if shown is not None:
+            assert matches(shown.splitlines(), printed.getvalue()), f"line {line} printed\n{printed.getvalue()}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=named)
+def test_code_is_narrow(page: Path) -> None:
+    long = [line for _, code, _ in blocks(page) for line in code.splitlines() if len(line) > MAX_CODE_WIDTH]
+    assert long == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=named)
+def test_what_is_printed_is_shown(page: Path) -> None:
+    prints = re.compile(r"^print\(", re.MULTILINE)
+    silent = [line for line, code, shown in blocks(page) if shown is None and prints.search(code)]
+    assert silent == [], "add a block of text with the output below the code"
 
 
 def test_every_other_block_is_known() -> None:
-    known = {"python", "{include}", "{toctree}", "console"}  # the last is run by test_command_line_docs
+    known = {"python", "text", "{include}", "{toctree}", "console"}  # the last is run by test_command_line_docs
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert [page.name for page in PAGES if "```console" in page.read_text(encoding="utf-8")] == ["command_line.md"]
     opened = re.findall(r"^```(\S*)", text, re.MULTILINE)[::2]
@@ -89,6 +112,32 @@ def test_benchmark_page_is_what_was_measured() -> None:
     assert measured <= set(made["TABLES"])
 
 
+def test_figure_is_what_was_measured() -> None:
+    made = runpy.run_path(str(DOCS / "speed_figure.py"), run_name="not_main")
+    drawn = re.findall(r"<text[^>]*>([^<]*)</text>", (DOCS / "images" / "speed.svg").read_text(encoding="utf-8"))
+    shown = [bar for bars in made["panels"]().values() for bar in bars]
+    assert [text for text in drawn if "faster" in text] == [made["label"](bar) for bar in shown]
+    assert {name for name, _, _ in shown} <= set(drawn)
+
+
+def test_readme_quotes_what_was_measured() -> None:
+    def rows(name: str) -> list[dict[str, Any]]:
+        report: dict[str, Any] = json.loads((DOCS / "measured" / f"{name}.json").read_text(encoding="utf-8"))
+        return list(report["rows"])
+
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    fits = [row["ratio"]["scikit-learn"] for row in rows("ovo")]
+    searches = [row["ratio"] for row in rows("selection")]
+    others = [row["ratio"] for row in rows("all-in-one")]
+    assert f"{min(fits):.1f} to {max(fits):.1f} times faster" in text
+    assert f"{min(searches):.1f} to {max(searches):.1f} times faster" in text
+    assert f"{min(others):.1f} to {max(others):.1f} times as long" in text
+    for data in ("chessboard", "banana, noise 0.3"):
+        row = [row for row in rows("rows") if row["data"] == data][-1]
+        for figure in (f"{row['rows']:,} rows", f"{row['seconds']:.1f} seconds", f"{row['support_vectors']:,} support"):
+            assert figure in text
+
+
 def test_promises_page_is_what_was_counted() -> None:
     made = runpy.run_path(str(DOCS / "promises_page.py"), run_name="not_main")
     assert (DOCS / "promises.md").read_text() == made["make_page"]()
@@ -113,11 +162,46 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in anchors(target), f"{named(page)} links to {link}, but there is no such heading"
 
 
+# Where the paths of a page may begin, besides the root of the project.
+BASES = (ROOT, ROOT / "src" / "multimargin", ROOT / "cpp" / "core")
+PATH = re.compile(r"(?<![\w/.:-])(?:[\w-]+/)+[\w*.-]*")
+
+
+def unknown_paths(text: str) -> list[str]:
+    """Return what looks like a path of this project but does not exist; a name without suffix stands for all."""
+    unknown = []
+    for path in (found.rstrip(".") for found in PATH.findall(text)):
+        bases = [base for base in BASES if (base / path.partition("/")[0]).is_dir()]
+        if bases and not any((base / path).exists() or any(base.glob(f"{path}.*")) for base in bases):
+            unknown += [] if any(any(base.glob(path)) for base in bases if "*" in path) else [path]
+    return unknown
+
+
+@pytest.mark.parametrize("page", [ROOT / "ARCHITECTURE.md", *sorted((DOCS / "developer").glob("*.md"))], ids=named)
+def test_paths_exist(page: Path) -> None:
+    assert unknown_paths(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_wrong_path_is_found() -> None:
+    assert unknown_paths("`solvers/nothing.py`, `solvers/core.py`, `kernel/score_pass`, and/or") == [
+        "solvers/nothing.py"
+    ]
+
+
+def test_architecture_is_two_pages() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= 130
+
+
 def test_every_page_is_reached_from_the_index() -> None:
-    linked = LINK.findall((DOCS / "index.md").read_text(encoding="utf-8"))
-    reached = {(DOCS / link.partition("#")[0]).resolve() for link in linked}
-    missing = [named(page) for page in DOCS.rglob("*.md") if page.name != "index.md" and page not in reached]
-    assert not missing
+    reached, waiting = set(), [DOCS / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        reached.add(page)
+        for link in LINK.findall(page.read_text(encoding="utf-8")):
+            target = (page.parent / link.partition("#")[0]).resolve()
+            if target.suffix == ".md" and target.exists() and target not in reached:
+                waiting.append(target)
+    assert [named(page) for page in DOCS.rglob("*.md") if page not in reached] == []
 
 
 @pytest.mark.parametrize("name", MACHINES)
