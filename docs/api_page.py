@@ -24,14 +24,27 @@ def kind_of(name: str, value: Any) -> str:
 
 def page() -> str:
     """Return the page as reStructuredText."""
-    groups: dict[str, list[str]] = {"Estimators": [], "Functions": [], "Pictures": [], "Values": []}
+    groups: dict[str, list[str]] = {
+        "Estimators": [],
+        "Functions": [],
+        "Pictures": [],
+        "Values": [],
+    }
     for name in sorted(multimargin.__all__):
         kind = kind_of(name, getattr(multimargin, name))
         if kind:  # constants such as MACHINES are told about in the guide
             groups[kind].append(name)
     lines = ["API reference", "=============", "", ".. currentmodule:: multimargin", ""]
     for kind, names in groups.items():
-        lines += [kind, "-" * len(kind), "", ".. autosummary::", "   :toctree: generated", "   :nosignatures:", ""]
+        lines += [
+            kind,
+            "-" * len(kind),
+            "",
+            ".. autosummary::",
+            "   :toctree: generated",
+            "   :nosignatures:",
+            "",
+        ]
         lines += [*(f"   {name}" for name in names), ""]
     return "\n".join(lines)
 

@@ -29,7 +29,9 @@ class Table:
     command: str
     sentence: str
     columns: dict[str, Callable[[Row], str]]
-    ratio: Callable[[Row], float] | None = None  # how many times faster ours is, for the mean below the table
+    ratio: Callable[[Row], float] | None = (
+        None  # how many times faster ours is, for the mean below the table
+    )
 
 
 def number(value: float, form: str = ".3g") -> str:
@@ -44,7 +46,9 @@ TABLES = {
         {
             "data": lambda row: row["data"],
             "C": lambda row: f"{row['C']:g}",
-            "gamma": lambda row: row["gamma"] if isinstance(row["gamma"], str) else f"{row['gamma']:.4g}",
+            "gamma": lambda row: (
+                row["gamma"] if isinstance(row["gamma"], str) else f"{row['gamma']:.4g}"
+            ),
             "ours, s": lambda row: number(row["seconds"]["multimargin"]),
             "scikit-learn, s": lambda row: number(row["seconds"]["scikit-learn"]),
             "times faster": lambda row: number(row["ratio"]["scikit-learn"], ".1f"),
@@ -146,7 +150,10 @@ def section(name: str, report: Row) -> list[str]:
         f"{table.sentence} {describe(report['surroundings'])}",
     ]
     lines += ["", f"| {' | '.join(table.columns)} |", "|---" * len(table.columns) + "|"]
-    lines += [f"| {' | '.join(cell(row) for cell in table.columns.values())} |" for row in rows]
+    lines += [
+        f"| {' | '.join(cell(row) for cell in table.columns.values())} |"
+        for row in rows
+    ]
     if table.ratio is not None:
         mean = math.exp(sum(math.log(table.ratio(row)) for row in rows) / len(rows))
         lines += ["", f"Geometric mean of the rows: {mean:.1f} times faster."]

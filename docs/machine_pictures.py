@@ -24,7 +24,9 @@ def make_data() -> tuple[np.ndarray, np.ndarray]:
     left = rng.normal((-1.6, 0.3), (0.9, 0.7), (n, 2))
     middle = rng.normal((0.0, 0.0), (0.35, 0.9), (n, 2))
     right = rng.normal((1.5, -0.4), (0.7, 0.9), (n, 2))
-    return np.concatenate([left, middle, right]), np.repeat(["left", "middle", "right"], n)
+    return np.concatenate([left, middle, right]), np.repeat(
+        ["left", "middle", "right"], n
+    )
 
 
 def draw(name: str) -> None:
@@ -36,7 +38,9 @@ def draw(name: str) -> None:
     figure, ax = plt.subplots(figsize=(5.4, 3.4), layout="constrained")
     display = DecisionDisplay.from_estimator(clf, X, y, grid_resolution=160, ax=ax)
     display.ax_.get_legend().remove()
-    ax.set_title(f'multi_class="{name}": {len(clf.support_)} support vectors', fontsize=10)
+    ax.set_title(
+        f'multi_class="{name}": {len(clf.support_)} support vectors', fontsize=10
+    )
     figure.savefig(PICTURES / f"{name}.png", dpi=110, metadata={"Software": None})
     plt.close(figure)
 

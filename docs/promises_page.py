@@ -13,12 +13,20 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-MEASURED, TEXT, PAGE = HERE / "measured" / "promises", HERE / "promises.txt", HERE / "promises.md"
+MEASURED, TEXT, PAGE = (
+    HERE / "measured" / "promises",
+    HERE / "promises.txt",
+    HERE / "promises.md",
+)
 
 
 def _check(figures: dict[str, Any]) -> str:
-    outcomes = ", ".join(f"{number:,} {name}" for name, number in sorted(figures["outcomes"].items()))
-    slowest = f"the slowest fit took {figures['slowest_seconds']:.1f} s of processor time"
+    outcomes = ", ".join(
+        f"{number:,} {name}" for name, number in sorted(figures["outcomes"].items())
+    )
+    slowest = (
+        f"the slowest fit took {figures['slowest_seconds']:.1f} s of processor time"
+    )
     return f"{figures['problems']:,} random problems, {figures['wrong']} wrong ({outcomes}); {slowest}"
 
 
@@ -37,7 +45,12 @@ def _frozen(figures: dict[str, Any]) -> str:
     return f"{fits}, {figures['disagree']} disagree, {stopped:,} stopped before reaching `tol` and report it; {apart}"
 
 
-SENTENCES = {"check": _check, "frozen": _frozen, "interrupts": _interrupts, "faults": _faults}
+SENTENCES = {
+    "check": _check,
+    "frozen": _frozen,
+    "interrupts": _interrupts,
+    "faults": _faults,
+}
 
 
 def make_page() -> str:

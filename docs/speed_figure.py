@@ -22,7 +22,9 @@ Bar = tuple[str, float, float]  # name, our seconds, scikit-learn's
 
 
 def read(name: str) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads((MEASURED / f"{name}.json").read_text(encoding="utf-8"))
+    report: dict[str, Any] = json.loads(
+        (MEASURED / f"{name}.json").read_text(encoding="utf-8")
+    )
     return report
 
 
@@ -34,7 +36,11 @@ def panels() -> dict[str, list[Bar]]:
         if "scikit-learn" in row["seconds"]
     ]
     searches = [
-        (f"{row['data']}, {row['cells']} cells", row["seconds"]["ours"], row["seconds"]["scikit-learn"])
+        (
+            f"{row['data']}, {row['cells']} cells",
+            row["seconds"]["ours"],
+            row["seconds"]["scikit-learn"],
+        )
         for row in read("selection")["rows"]
     ]
     by_time = {"key": lambda bar: bar[2]}
@@ -53,24 +59,37 @@ def draw() -> None:
     """Write the picture: for each data set a point for each library, and the ratio of their times."""
     import matplotlib.pyplot as plt
 
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "multimargin", "font.size": 10})
+    mpl.rcParams.update(
+        {"svg.fonttype": "none", "svg.hashsalt": "multimargin", "font.size": 10}
+    )
     shown = panels()
     heights = [len(bars) for bars in shown.values()]
     figure, axes = plt.subplots(
-        len(shown), 1, figsize=(8, 4.8), height_ratios=heights, sharex=True, layout="constrained"
+        len(shown),
+        1,
+        figsize=(8, 4.8),
+        height_ratios=heights,
+        sharex=True,
+        layout="constrained",
     )
     for ax, (title, bars) in zip(axes, shown.items(), strict=True):
         for place, bar in enumerate(bars):
             _, ours, theirs = bar
-            ax.plot([ours, theirs], [place, place], color="#d0d4d9", linewidth=3, zorder=1)
+            ax.plot(
+                [ours, theirs], [place, place], color="#d0d4d9", linewidth=3, zorder=1
+            )
             ax.text(theirs * 1.25, place, label(bar), va="center", fontsize=9)
         places = range(len(bars))
         ax.scatter([ours for _, ours, _ in bars], places, s=60, color=OURS, zorder=2)
-        ax.scatter([theirs for _, _, theirs in bars], places, s=60, color=THEIRS, zorder=2)
+        ax.scatter(
+            [theirs for _, _, theirs in bars], places, s=60, color=THEIRS, zorder=2
+        )
         ax.set_yticks(places, [name for name, _, _ in bars])
         ax.set_ylim(-0.6, len(bars) - 0.4)
         ax.set_xscale("log")
-        ax.set_xticks([0.01, 0.1, 1, 10, 100], ["10 ms", "0.1 s", "1 s", "10 s", "100 s"])
+        ax.set_xticks(
+            [0.01, 0.1, 1, 10, 100], ["10 ms", "0.1 s", "1 s", "10 s", "100 s"]
+        )
         ax.set_xlim(2e-3, 300)
         ax.grid(axis="x", color="#eceff1")
         ax.set_axisbelow(True)
@@ -81,8 +100,20 @@ def draw() -> None:
     dot = {"linestyle": "", "marker": "o", "markersize": 8}
     figure.legend(
         handles=[
-            mpl.lines.Line2D([], [], color=OURS, label=f"multimargin {versions['multimargin']}", **dot),
-            mpl.lines.Line2D([], [], color=THEIRS, label=f"scikit-learn {versions['scikit-learn']}", **dot),
+            mpl.lines.Line2D(
+                [],
+                [],
+                color=OURS,
+                label=f"multimargin {versions['multimargin']}",
+                **dot,
+            ),
+            mpl.lines.Line2D(
+                [],
+                [],
+                color=THEIRS,
+                label=f"scikit-learn {versions['scikit-learn']}",
+                **dot,
+            ),
         ],
         loc="outside upper right",
         ncols=2,
