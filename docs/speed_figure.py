@@ -55,70 +55,53 @@ def label(bar: Bar) -> str:
     return f"{bar[2] / bar[1]:.1f}\N{MULTIPLICATION SIGN} faster"
 
 
+def draw_panel(ax: Any, title: str, bars: list[Bar]) -> None:
+    """Draw a point for each library and data set, and the ratio of their times."""
+    for place, bar in enumerate(bars):
+        _, ours, theirs = bar
+        ax.plot([ours, theirs], [place, place], color="#d0d4d9", linewidth=3, zorder=1)
+        ax.text(theirs * 1.25, place, label(bar), va="center", fontsize=9)
+    places = range(len(bars))
+    ax.scatter([ours for _, ours, _ in bars], places, s=60, color=OURS, zorder=2)
+    ax.scatter([theirs for _, _, theirs in bars], places, s=60, color=THEIRS, zorder=2)
+    ax.set_yticks(places, [name for name, _, _ in bars])
+    ax.set_ylim(-0.6, len(bars) - 0.4)
+    ax.set_xscale("log")
+    ax.set_xticks([0.01, 0.1, 1, 10, 100], ["10 ms", "0.1 s", "1 s", "10 s", "100 s"])
+    ax.set_xlim(2e-3, 300)
+    ax.grid(axis="x", color="#eceff1")
+    ax.set_axisbelow(True)
+    ax.set_title(title, loc="left", fontsize=10)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+
+
 def draw() -> None:
-    """Write the picture: for each data set a point for each library, and the ratio of their times."""
+    """Write the picture."""
     import matplotlib.pyplot as plt
 
     mpl.rcParams.update(
         {"svg.fonttype": "none", "svg.hashsalt": "multimargin", "font.size": 10}
     )
     shown = panels()
-    heights = [len(bars) for bars in shown.values()]
     figure, axes = plt.subplots(
         len(shown),
         1,
         figsize=(8, 4.8),
-        height_ratios=heights,
+        height_ratios=[len(bars) for bars in shown.values()],
         sharex=True,
         layout="constrained",
     )
     for ax, (title, bars) in zip(axes, shown.items(), strict=True):
-        for place, bar in enumerate(bars):
-            _, ours, theirs = bar
-            ax.plot(
-                [ours, theirs], [place, place], color="#d0d4d9", linewidth=3, zorder=1
-            )
-            ax.text(theirs * 1.25, place, label(bar), va="center", fontsize=9)
-        places = range(len(bars))
-        ax.scatter([ours for _, ours, _ in bars], places, s=60, color=OURS, zorder=2)
-        ax.scatter(
-            [theirs for _, _, theirs in bars], places, s=60, color=THEIRS, zorder=2
-        )
-        ax.set_yticks(places, [name for name, _, _ in bars])
-        ax.set_ylim(-0.6, len(bars) - 0.4)
-        ax.set_xscale("log")
-        ax.set_xticks(
-            [0.01, 0.1, 1, 10, 100], ["10 ms", "0.1 s", "1 s", "10 s", "100 s"]
-        )
-        ax.set_xlim(2e-3, 300)
-        ax.grid(axis="x", color="#eceff1")
-        ax.set_axisbelow(True)
-        ax.set_title(title, loc="left", fontsize=10)
-        ax.spines[["top", "right", "left"]].set_visible(False)
-        ax.tick_params(axis="y", length=0)
+        draw_panel(ax, title, bars)
     versions = read("ovo")["surroundings"]
-    dot = {"linestyle": "", "marker": "o", "markersize": 8}
-    figure.legend(
-        handles=[
-            mpl.lines.Line2D(
-                [],
-                [],
-                color=OURS,
-                label=f"multimargin {versions['multimargin']}",
-                **dot,
-            ),
-            mpl.lines.Line2D(
-                [],
-                [],
-                color=THEIRS,
-                label=f"scikit-learn {versions['scikit-learn']}",
-                **dot,
-            ),
-        ],
-        loc="outside upper right",
-        ncols=2,
-        frameon=False,
-    )
+    libraries = (OURS, "multimargin"), (THEIRS, "scikit-learn")
+    handles = [
+        mpl.lines.Line2D([], [], color=color, ls="", marker="o", markersize=8)
+        for color, _ in libraries
+    ]
+    names = [f"{name} {versions[name]}" for _, name in libraries]
+    figure.legend(handles, names, loc="outside upper right", ncols=2, frameon=False)
     figure.savefig(PICTURE, metadata={"Date": None}, facecolor="white")
     plt.close(figure)
 
