@@ -111,21 +111,56 @@ def test_face_changes_are_counted(iris: Any) -> None:
     assert max(expected) > 0
 
 
-def test_weights_stay_beyond_saturation() -> None:
-    """KCSL04 Theorem 3, on data that no line separates."""
+def _noisy_line() -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(0)
     X = generator.normal(size=(60, 2))
-    y = (X[:, 0] + generator.normal(size=60) > 0).astype(int)
+    return X, (X[:, 0] + generator.normal(size=60) > 0).astype(int)
+
+
+def test_weights_stay_beyond_saturation() -> None:
+    """KCSL04 Theorem 3, on data that no line separates."""
+    X, y = _noisy_line()
     path = svm_path(X, y, Cs=2.0 ** np.arange(-6, 14), estimator=LinearSVC(tol=1e-8))
     assert path.saturation_C is not None
     assert path.coefs is not None
     assert path.Cs[0] < path.saturation_C < path.Cs[-2]
     beyond = LinearSVC(C=10 * path.Cs[-1], tol=1e-8).fit(X, y).coef_
-    same = np.abs(path.coefs - beyond).max(axis=(1, 2)) <= 1e-3 * np.abs(beyond).max()
-    assert same[path.Cs >= path.saturation_C].all()
-    assert not same[path.Cs < path.saturation_C][-1]
+    same = np.abs(path.coefs - beyond).max(axis=(1, 2)) <= 1e-6 * np.abs(beyond).max()
+    assert (same == (path.Cs >= path.saturation_C)).all()
     growing = svm_path(X, y, Cs=path.Cs[:3], estimator=LinearSVC(tol=1e-8))
     assert growing.saturation_C is None
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ww", "cs", "llw", "ats", "adm", "ova"])
+@pytest.mark.parametrize("bias", ["exact", "regularized", "none"])
+def test_saturation_of_every_machine(multi_class: str, bias: str) -> None:
+    """At C* and beyond the weights are those of a separate fit at a much larger C; below it, they are not."""
+    y = np.arange(45) % 3
+    X = np.random.default_rng(1).normal(size=(45, 2)) + 1.5 * np.eye(3, 2)[y]
+    Cs = 4.0 ** np.arange(-4, 7)
+    path = svm_path(X, y, Cs=Cs, estimator=LinearSVC(multi_class=multi_class, bias=bias, tol=1e-6))
+    assert path.saturation_C is not None
+    assert path.coefs is not None
+    beyond = LinearSVC(multi_class=multi_class, bias=bias, tol=1e-6, C=16 * Cs[-1]).fit(X, y).coef_
+    same = np.abs(path.coefs - beyond).max(axis=(1, 2)) <= 1e-6 * np.abs(beyond).max()
+    assert (same == (path.Cs >= path.saturation_C)).all()
+
+
+def test_a_plateau_is_no_saturation() -> None:
+    """w^2/2 + 2C (1 - w)+ + 2C (1 - w/2)+ is least at w = 1 for C in [1/3, 1], and at w = 2 from C = 2 on."""
+    X, y = np.array([[-1.0], [1.0], [-0.5], [0.5]]), np.array([0, 1, 0, 1])
+    estimator = LinearSVC(tol=1e-9, bias="none")
+    plateau = svm_path(X, y, Cs=[0.4, 0.6, 0.8], estimator=estimator)
+    assert plateau.coefs is not None
+    np.testing.assert_allclose(plateau.coefs[1:].ravel(), 1.0, rtol=1e-9)
+    assert plateau.saturation_C is None
+    whole = svm_path(X, y, Cs=[0.6, 0.8, 4.0, 8.0], estimator=estimator)
+    assert whole.coefs is not None
+    np.testing.assert_allclose(whole.coefs[2:].ravel(), 2.0, rtol=1e-9)
+    assert whole.saturation_C == 4.0
+    assert svm_path(X, y, Cs=[0.6, 8.0], estimator=SVC(kernel="linear", tol=1e-9, bias="none")).saturation_C == 8.0
+    squared = LinearSVC(tol=1e-9, bias="none", loss="squared_hinge")
+    assert svm_path(X, y, Cs=[4.0, 8.0], estimator=squared).saturation_C is None
 
 
 def test_callback_keeps_the_finished_points(cancer: Any) -> None:

@@ -81,7 +81,9 @@ def path_along_cost(training_set_file: Path, **given: Any) -> None:
         path = svm_path(X, y, Cs=np.exp2(given["log2c"]), estimator=estimator, keep_models=given["picture"] is not None)
     lines = _table(path)
     if path.saturation_C is not None:
-        lines.append(f"The weights stay the same from C = {path.saturation_C:g} on.")
+        lines.append(f"The weights stay the same from C = {path.saturation_C:g} on (proved).")
+    elif path.coefs is not None:
+        lines.append("No C is proved from which on the weights stay the same.")
     picture = given["picture"]
     draw = (lambda: None) if picture is None else (lambda: _draw(path, X, y, picture))
     save_then_say(draw, lines, elsewhere=is_stdout(picture))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +24,8 @@ from multimargin.fitting.pairs import ENDS, PairFit, PairState, run_pair_fit
 from multimargin.fitting.parameters import validate_data
 from multimargin.fitting.progress import FitTask
 from multimargin.fitting.warm_starts import State, check_costs, extrapolated, scaled
-from multimargin.models.pair_model import model_attributes
+from multimargin.models.linear_model import LinearModel
+from multimargin.models.pair_model import PairModel, model_attributes
 from multimargin.problems.given_kernels import refuse_sparse_gram
 from multimargin.problems.machines import Bound
 from multimargin.problems.problem import DualProblem, Loss
@@ -31,10 +33,9 @@ from multimargin.problems.schemes import pair_problems
 from multimargin.problems.training_set import TrainingSet
 from multimargin.solvers.certificate import Certificate
 from multimargin.solvers.certificate_table import stop_reasons
+from multimargin.solvers.linear.saturation import LinearKind, weights_are_final
 from multimargin.solvers.report import StopReason
 
-# Weights count as the same when no entry differs by more than this share of the largest.
-SAME_WEIGHTS = 1e-3
 # A variable within this share of C of a bound is at it, as in verify.
 AT_BOUND = 1e-12
 
@@ -67,8 +68,9 @@ class SVMPath:
         ``coef_`` of each point, for linear machines.
     intercepts : ndarray of shape (n_points, n_rows)
     saturation_C : float or None
-        KCSL04's C*: the smallest C of the path from which on ``coefs`` stay the same up to a thousandth of their
-        largest entry; None when there is none before the last point, and for kernels.
+        KCSL04's C*, proved: the smallest C of the path whose weights are optimal, within tol, for every larger C. None
+        where that is not proved: the weights still change, a linear program found no proof or would be too large, the
+        loss is the squared hinge, or the kernel is not linear.
     stop_reason : str
         "converged"; what ended the path early ("max_time", "interrupted", "callback"); or why the first point that did
         not reach tol did not ("max_iter", "stalled").
@@ -302,6 +304,7 @@ class _Walk:
         if not self.done:
             self.coefs: list[FloatArray] = []
             self.intercepts: list[FloatArray] = []
+            self.weights: list[tuple[FloatArray, FloatArray]] = []
         self.intercepts.append(attributes["intercept_"])
         if self.linear:
             self.coefs.append(attributes["coef_"])
@@ -309,6 +312,25 @@ class _Walk:
             model = _with_params(self.estimator, 1.0)
             model.__dict__.update(attributes, n_features_in_=self.data.X.shape[1])
             self.coefs.append(np.asarray(_dense(model.coef_)))
+        else:
+            return
+        self.weights.append(_weights_of(attributes["_model"]))
+
+    def saturation(self) -> float | None:
+        """Return the smallest C from which on the weights are proved to stay; a proof at one C holds at larger ones."""
+        if not self.done or not self.weights:
+            return None
+        recipe = self.recipe
+        kind = LinearKind(recipe.machine, bool(recipe.scheme), recipe.loss, recipe.bias, recipe.kernel.offset)
+
+        def proved(index: int) -> bool:
+            converged = self.done[index][1].certificate.stop_reason == StopReason.CONVERGED.value
+            return converged and weights_are_final(self.data, *self.weights[index], kind, recipe.tol)
+
+        if not proved(len(self.done) - 1):
+            return None
+        first = bisect_left(range(len(self.done) - 1), True, key=proved)
+        return self.done[first][0]
 
     def path(self) -> SVMPath:
         Cs = np.array([C for C, _, _ in self.done])
@@ -323,7 +345,7 @@ class _Walk:
             face_changes=np.array(self.face_changes, dtype=np.int64),
             coefs=coefs,
             intercepts=np.stack(self.intercepts) if self.done else np.zeros((0, 0)),
-            saturation_C=find_saturation(Cs, coefs),
+            saturation_C=self.saturation(),
             stop_reason=self.ended or (early[0] if early else StopReason.CONVERGED.value),
             _estimator=self.estimator,
             _data=self.data if self.keep_models else None,
@@ -340,14 +362,13 @@ def _what_ended(certificate: Certificate) -> str:
     return next((reason.value for reason in ENDS if reason.value in reasons), "")
 
 
-def find_saturation(Cs: FloatArray, coefs: FloatArray | None) -> float | None:
-    """Return the smallest C from which on the weights are those of the last, if there is one before the last."""
-    if coefs is None or len(Cs) < 2:
-        return None
-    distance = np.abs(coefs - coefs[-1]).max(axis=(1, 2))
-    other = np.flatnonzero(distance > SAME_WEIGHTS * np.abs(coefs[-1]).max())
-    first = int(other[-1]) + 1 if len(other) else 0
-    return float(Cs[first]) if first < len(Cs) - 1 else None
+def _weights_of(model: Any) -> tuple[FloatArray, FloatArray]:
+    """Return weights and intercepts of the functions that were trained, one row for each class or pair."""
+    if isinstance(model, LinearModel):
+        return model.coef, model.intercept
+    if isinstance(model, PairModel):
+        return np.asarray(_dense(model.weights())), model.intercept
+    return np.asarray(_dense(model.beta.T @ model.support_vectors)), model.intercept
 
 
 def kinds_of(data: TrainingSet, recipe: Recipe, state: State) -> np.ndarray:
