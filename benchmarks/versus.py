@@ -45,7 +45,7 @@ def measure(name: str, machine: str, solver: str, rounds: int, limit: float) -> 
     peer = svm.SVC(C=peer_C, gamma=peer_gamma)
     times = interleaved(lambda: ours.fit(data.X, data.y), lambda: peer.fit(data.X, data.y), rounds)
     truth = verify(ours, data.X, data.y)
-    store = KernelStore(ours.support_vectors_, ours._recipe.kernel)
+    store = KernelStore(ours.support_vectors_, ours._spec.kernel)
     ones = np.ones((len(ours.support_), 1))
     bound = seconds_of(lambda: store.scores(np.arange(len(ones)), ones, data.X, n_threads()))
     return {

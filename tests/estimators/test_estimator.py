@@ -166,7 +166,7 @@ def test_scikit_learns_names_are_aliases(iris: tuple[np.ndarray, np.ndarray]) ->
 def test_class_weight_is_a_factor_on_c(iris: tuple[np.ndarray, np.ndarray], name: str) -> None:
     X, y = iris
     by_class = SVC(multi_class=name, class_weight={0: 2.0, 1: 0.5}).fit(X, y)
-    gamma = by_class._recipe.kernel.gamma
+    gamma = by_class._spec.kernel.gamma
     by_sample = SVC(multi_class=name, gamma=gamma).fit(X, y, sample_weight=np.array([2.0, 0.5, 1.0])[y])
     np.testing.assert_allclose(by_class.decision_function(X), by_sample.decision_function(X), atol=1e-3)
     assert by_class.class_weight_.tolist() == [2.0, 0.5, 1.0]

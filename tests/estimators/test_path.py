@@ -17,7 +17,7 @@ from sklearn.preprocessing import minmax_scale
 
 from multimargin import SVC, Certificate, LinearSVC, Progress, svm_path, verify
 from multimargin.estimators.c_path import kinds_of
-from multimargin.fitting.machine import Recipe
+from multimargin.fitting.spec import FitSpec
 from multimargin.fitting.warm_starts import scaled, transferred
 from multimargin.problems.training_set import TrainingSet
 from multimargin.solvers.core import SolverState
@@ -90,8 +90,8 @@ def test_scaled_start_keeps_its_face(iris: Any) -> None:
     X, y = iris
     own = SVC(kernel="linear", multi_class="ww", bias="none", warm_start=True, C=1.0).fit(X, y)
     state, _ = own._state
-    recipe: Recipe = own._recipe
-    faces = [kinds_of(TrainingSet.from_arrays(X, y, C=C), recipe, scaled(state, C)).tolist() for C in (1.0, 2.0, 64.0)]
+    spec: FitSpec = own._spec
+    faces = [kinds_of(TrainingSet.from_arrays(X, y, C=C), spec, scaled(state, C)).tolist() for C in (1.0, 2.0, 64.0)]
     assert faces[0] == faces[1] == faces[2]
     assert set(faces[0]) == {0, 1, 2}
 

@@ -94,9 +94,9 @@ def test_folds_start_from_the_whole_solution(bias: str, monkeypatch: pytest.Monk
     seeds: list[Any] = []
     original = calibrated.__dict__["solve_and_certify"]
 
-    def spy(params: Any, problem: Any, recipe: Any, seed: Any, watch: Any) -> Any:
+    def spy(params: Any, problem: Any, spec: Any, seed: Any, watch: Any) -> Any:
         seeds.append((problem, seed))
-        return original(params, problem, recipe, seed, watch)
+        return original(params, problem, spec, seed, watch)
 
     monkeypatch.setattr(calibrated, "solve_and_certify", spy)
     clf = SVC(calibration="sigmoid", multi_class="ww", bias=bias, warm_start=True).fit(X, y)

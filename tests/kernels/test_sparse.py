@@ -131,13 +131,13 @@ def test_what_a_fit_leaves(container: Any, dtype: type, multi_class: str, bias: 
 def test_gamma_is_scikit_learns() -> None:
     X, y = draw_sparse()
     rows = sparse.csr_matrix(X)
-    assert SVC().fit(rows, y)._recipe.kernel.gamma == svm.SVC().fit(rows, y)._gamma
+    assert SVC().fit(rows, y)._spec.kernel.gamma == svm.SVC().fit(rows, y)._gamma
     assert variance(rows) == pytest.approx(X.var(), rel=1e-12)
     repetitions = np.random.default_rng(0).integers(0, 4, len(X))
     repetitions[:3] = 1
     weighted = SVC().fit(rows, y, sample_weight=repetitions)
     repeated = SVC().fit(sparse.csr_array(np.repeat(X, repetitions, axis=0)), np.repeat(y, repetitions))
-    assert weighted._recipe.kernel.gamma == pytest.approx(repeated._recipe.kernel.gamma, rel=1e-12)
+    assert weighted._spec.kernel.gamma == pytest.approx(repeated._spec.kernel.gamma, rel=1e-12)
     np.testing.assert_allclose(weighted.decision_function(rows), repeated.decision_function(rows), atol=1e-6)
     assert verify(weighted, rows, y, sample_weight=repetitions).optimal
 

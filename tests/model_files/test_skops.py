@@ -35,6 +35,6 @@ def test_the_list_names_what_exists() -> None:
 def test_pickles_keep_their_choices(multi_class: str) -> None:
     clf = SVC(multi_class=multi_class).fit(X, Y)
     again = pickle.loads(pickle.dumps(clf))
-    assert again._recipe.loss is clf._recipe.loss
-    assert again._recipe.bias is clf._recipe.bias
-    assert again._recipe.machine.bound is clf._recipe.machine.bound
+    assert again._spec.loss is clf._spec.loss
+    assert again._spec.bias is clf._spec.bias
+    assert again._spec.machine.bound is clf._spec.machine.bound

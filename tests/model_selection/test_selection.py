@@ -342,7 +342,7 @@ def test_the_basis_gives_the_kernels_values(noisy: Any) -> None:
     X = noisy[0] + 100.0  # far from the origin
     for name in ("rbf", "laplacian", "linear"):
         spec = SVC(kernel=name, gamma=0.3)
-        kernel = spec.fit(X, noisy[1])._recipe.kernel
+        kernel = spec.fit(X, noisy[1])._spec.kernel
         basis = make_basis(X, kernel, "auto")
         values = basis if name == "linear" else np.exp(-0.3 * basis)
         np.testing.assert_allclose(values, kernel.gram(X, X), rtol=1e-9)
@@ -350,7 +350,7 @@ def test_the_basis_gives_the_kernels_values(noisy: Any) -> None:
 
 def test_scores_within_are_products(noisy: Any) -> None:
     X = noisy[0]
-    kernel = SVC(gamma=0.3).fit(*noisy)._recipe.kernel
+    kernel = SVC(gamma=0.3).fit(*noisy)._spec.kernel
     rows, columns = np.array([5, 3, 77]), np.arange(100, 0, -3)
     beta = np.random.default_rng(0).normal(size=(4, 3))
     expected = beta @ kernel.gram(X[rows], X[columns])

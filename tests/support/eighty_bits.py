@@ -55,40 +55,40 @@ def gram(kernel: KernelSpec, X: Any) -> np.ndarray:
 
 def recompute(model: Any, X: Any, y: Any, sample_weight: Any = None) -> list[Numbers]:
     """Return the numbers of the machine, or of every pair of classes."""
-    recipe = model._recipe
-    data = TrainingSet.from_arrays(X, np.asarray(y), C=recipe.C, sample_weight=sample_weight)
+    spec = model._spec
+    data = TrainingSet.from_arrays(X, np.asarray(y), C=spec.C, sample_weight=sample_weight)
     C = data.C * model.class_weight_[data.y]
-    kernel = recipe.kernel
+    kernel = spec.kernel
     linear = isinstance(model._model, LinearModel)
-    if recipe.bias is Bias.REGULARIZED and not linear:
+    if spec.bias is Bias.REGULARIZED and not linear:
         kernel = kernel.with_offset(kernel.offset + 1.0)
     with np.errstate(all="ignore"):
         K = gram(kernel, data.X)
-        if not recipe.scheme:
+        if not spec.scheme:
             return [_machine(model, data, C, K)]
         return [_pair(model, index, binary, C, K) for index, binary in enumerate(pair_problems(data))]
 
 
 def _machine(model: Any, data: TrainingSet, C: np.ndarray, K: np.ndarray) -> Numbers:
-    recipe = model._recipe
-    problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
+    spec = model._spec
+    problem = DualProblem(data, spec.machine, spec.kernel, spec.loss, spec.bias)
     source = model._dual if isinstance(model._model, LinearModel) else model._model
     beta = np.zeros((data.X.shape[0], data.n_classes))
     beta[source.support] = source.beta
     beta = beta[data.rows]
-    exact = recipe.bias is Bias.EXACT
+    exact = spec.bias is Bias.EXACT
     bias = model._model.intercept.astype(LONG) if exact else np.zeros(data.n_classes, dtype=LONG)
     K = K[np.ix_(data.rows, data.rows)]
     scores = K @ beta.astype(LONG)
     a = recover_amounts(problem, beta, np.asarray(scores + bias, dtype=np.float64)).astype(LONG)
-    table = recipe.machine.table(data.n_classes)
-    mask = component_mask(recipe.machine, data.y, data.n_classes)
+    table = spec.machine.table(data.n_classes)
+    mask = component_mask(spec.machine, data.y, data.n_classes)
     f, rows = scores + bias, np.arange(len(data.y))[:, None]
     m = table.value1[data.y] * f[rows, table.class1[data.y]]
     m = m + table.value2[data.y] * f[rows, np.maximum(table.class2[data.y], 0)]
     t = np.where(mask, table.target[data.y], 0.0)
     shortfall = np.where(mask, t - m, LONG(0))
-    simplex, squared = recipe.machine.bound is Bound.SIMPLEX, recipe.loss is Loss.SQUARED_HINGE
+    simplex, squared = spec.machine.bound is Bound.SIMPLEX, spec.loss is Loss.SQUARED_HINGE
     norm = float(np.sum(beta.astype(LONG) * scores))
     slack = np.maximum(shortfall, LONG(0))
     slack = slack.max(axis=1, keepdims=True) if simplex else slack
@@ -98,7 +98,7 @@ def _machine(model: Any, data: TrainingSet, C: np.ndarray, K: np.ndarray) -> Num
     penalty = float(np.sum(used**2 / (4 * C[:, None]))) if squared else 0.0
     gradient = shortfall - used / (2 * C[:, None]) if squared else shortfall
     cap = np.full(len(C), np.inf) if squared else C
-    again = coefficients(recipe.machine, np.asarray(a, dtype=np.float64), data.y, data.n_classes)
+    again = coefficients(spec.machine, np.asarray(a, dtype=np.float64), data.y, data.n_classes)
     off = np.abs(again - beta).max(initial=0.0) > 1e-9 * max(float(np.abs(beta).max(initial=0.0)), 1e-300)
     off = off or bool((a < 0).any() or (used > cap[:, None] * (1 + 1e-9)).any())
     size = np.abs(K) @ np.abs(beta)
@@ -123,7 +123,7 @@ def _violation(g: np.ndarray, a: np.ndarray, cap: np.ndarray, mask: np.ndarray, 
 
 
 def _pair(model: Any, index: int, binary: Any, C: np.ndarray, K: np.ndarray) -> Numbers:
-    recipe, own = model._recipe, model._model
+    spec, own = model._spec, model._model
     n_rows = K.shape[0]
     by_row = np.zeros(n_rows)
     if isinstance(own, PairModel):
@@ -136,8 +136,8 @@ def _pair(model: Any, index: int, binary: Any, C: np.ndarray, K: np.ndarray) -> 
     C = np.concatenate([C[binary.positive], C[binary.negative]])
     a = sign * beta
     scores = K @ beta.astype(LONG)
-    b = LONG(own.intercept[index]) if recipe.bias is Bias.EXACT else LONG(0)
-    squared = recipe.loss is Loss.SQUARED_HINGE
+    b = LONG(own.intercept[index]) if spec.bias is Bias.EXACT else LONG(0)
+    squared = spec.loss is Loss.SQUARED_HINGE
     near = 1e-12 * (C if np.isfinite(C).all() else 0.0)
     a = np.where(np.abs(a) <= np.minimum(near, 1e-12 * np.abs(a).max(initial=0.0)), 0.0, a)
     a = a if squared else np.where(np.abs(C - a) <= near, C, a)
@@ -148,7 +148,7 @@ def _pair(model: Any, index: int, binary: Any, C: np.ndarray, K: np.ndarray) -> 
     g = 1 - sign * (scores + b) - (a / (2 * C) if squared else 0.0)
     cap = np.full(len(C), np.inf) if squared else C
     off = bool((a < 0).any() or (a > cap * (1 + 1e-9)).any())
-    if recipe.bias is Bias.EXACT:
+    if spec.bias is Bias.EXACT:
         off = off or abs(float(beta.astype(LONG).sum())) > 1e-8 * float(np.abs(beta).sum())
     size = np.abs(K) @ np.abs(beta)
     mask = np.ones((len(a), 1), dtype=np.bool_)

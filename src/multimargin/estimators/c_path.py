@@ -18,11 +18,12 @@ from multimargin.base.interrupts import deferred
 from multimargin.estimators.linear_svc import LinearSVC
 from multimargin.estimators.svc import DATA, SVC
 from multimargin.fitting import parameters as check
-from multimargin.fitting.linear import check_linear_control, read_linear_recipe, run_seeded_fit, with_weights
-from multimargin.fitting.machine import Fitted, Recipe, check_control, make_attributes, prepare, run_fit
+from multimargin.fitting.linear import check_linear_control, run_seeded_fit, with_weights
+from multimargin.fitting.machine import Fitted, make_attributes, run_fit
 from multimargin.fitting.pairs import ENDS, PairFit, PairState, run_pair_fit
-from multimargin.fitting.parameters import validate_data
+from multimargin.fitting.parameters import check_control, validate_data
 from multimargin.fitting.progress import FitTask
+from multimargin.fitting.spec import FitSpec, linear_spec, prepare
 from multimargin.fitting.warm_starts import State, check_costs, extrapolated, scaled
 from multimargin.models.linear_model import LinearModel
 from multimargin.models.pair_model import PairModel, model_attributes
@@ -107,16 +108,16 @@ class SVMPath:
         """Return the attributes of a kernel machine with its support vectors, from the dual variables."""
         if point.state is None or self._data is None:
             return {}
-        recipe, data = point.attributes["_recipe"], self._data.at(C)
+        spec, data = point.attributes["_spec"], self._data.at(C)
         if isinstance(point.state, PairState):
             assert point.intercept is not None
-            fit = PairFit.of(data, recipe)
+            fit = PairFit.of(data, spec)
             return model_attributes(data, fit.model(point.state.amounts, point.intercept))
-        return make_attributes(_problem(data, recipe), point.state)
+        return make_attributes(_problem(data, spec), point.state)
 
 
-def _problem(data: TrainingSet, recipe: Recipe) -> DualProblem:
-    return DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
+def _problem(data: TrainingSet, spec: FitSpec) -> DualProblem:
+    return DualProblem(data, spec.machine, spec.kernel, spec.loss, spec.bias)
 
 
 def svm_path(  # noqa: PLR0913 - the arguments of a fit
@@ -221,9 +222,9 @@ class _Walk:
             checked_X, labels, C=1.0, class_weight=params["class_weight"], sample_weight=sample_weight
         )
         if self.linear:
-            self.recipe = read_linear_recipe(params)
+            self.spec = linear_spec(params)
         else:
-            self.data, self.recipe = prepare(params, self.data)
+            self.data, self.spec = prepare(params, self.data)
         self.params, self.task = params, FitTask(None, checked_X, labels)
         self.done: list[tuple[float, Fitted, float]] = []
         self.points: list[_Point] = []
@@ -275,16 +276,16 @@ class _Walk:
 
     def _train(self, C: float, start: Any, seconds: float) -> Fitted:
         params = self.params | {"C": C, "max_time": seconds, "warm_start": False}
-        data, recipe = self.data.at(C), replace(self.recipe, C=C)
+        data, spec = self.data.at(C), replace(self.spec, C=C)
         if self.linear:
-            return run_seeded_fit(params, data, recipe, start, self.task)
+            return run_seeded_fit(params, data, spec, start, self.task)
         store = self.done[0][1].store if self.done else None
-        run: Any = run_pair_fit if recipe.scheme else run_fit
-        fitted: Fitted = run(params, data, recipe, start, self.task, store)
+        run: Any = run_pair_fit if spec.scheme else run_fit
+        fitted: Fitted = run(params, data, spec, start, self.task, store)
         return fitted
 
     def _keep(self, C: float, fitted: Fitted, seconds: float) -> None:
-        kinds = kinds_of(self.data.at(C), self.recipe, fitted.state)
+        kinds = kinds_of(self.data.at(C), self.spec, fitted.state)
         self.face_changes.append(int((kinds != self.kinds[-1]).sum()) if self.kinds else 0)
         self.kinds = [kinds]
         attributes = dict(fitted.attributes)
@@ -371,18 +372,18 @@ def _weights_of(model: Any) -> tuple[FloatArray, FloatArray]:
     return np.asarray(_dense(model.beta.T @ model.support_vectors)), model.intercept
 
 
-def kinds_of(data: TrainingSet, recipe: Recipe, state: State) -> np.ndarray:
+def kinds_of(data: TrainingSet, spec: FitSpec, state: State) -> np.ndarray:
     """Return for each dual variable whether it is at its lower bound (0), free (1) or at its upper bound (2)."""
     if isinstance(state, PairState):
         pairs = zip(pair_problems(data), state.amounts, strict=True)
-        return np.concatenate([_kinds(a, pair.C, recipe.loss) for pair, a in pairs])
-    if recipe.machine.bound is Bound.BOX:
-        return _kinds(state.amounts, data.C[:, None], recipe.loss).ravel()
+        return np.concatenate([_kinds(a, pair.C, spec.loss) for pair, a in pairs])
+    if spec.machine.bound is Bound.BOX:
+        return _kinds(state.amounts, data.C[:, None], spec.loss).ravel()
     total = state.amounts.sum(axis=1, keepdims=True)
     return np.concatenate(
         [
             (state.amounts > AT_BOUND * data.C[:, None]).astype(np.int8).ravel(),
-            _kinds(total, data.C[:, None], recipe.loss).ravel(),
+            _kinds(total, data.C[:, None], spec.loss).ravel(),
         ]
     )
 

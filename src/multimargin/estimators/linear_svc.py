@@ -13,10 +13,11 @@ from multimargin.base.interrupts import deferred
 from multimargin.estimators.declared import parameter
 from multimargin.estimators.shared import SingleFitParameters
 from multimargin.estimators.svc import DATA, old_state_unless_done, start_of
-from multimargin.fitting.linear import check_linear_control, read_linear_recipe, run_linear_fit
+from multimargin.fitting.linear import check_linear_control, run_linear_fit
 from multimargin.fitting.machine import warn_if_unfinished
 from multimargin.fitting.parameters import validate_data
 from multimargin.fitting.progress import CallbackSupportMixin, FitTask, with_callbacks
+from multimargin.fitting.spec import linear_spec
 from multimargin.problems.machines import Machine
 from multimargin.problems.training_set import TrainingSet
 
@@ -135,15 +136,15 @@ class LinearSVC(CallbackSupportMixin, SingleFitParameters):  # type: ignore[misc
                 data = TrainingSet.from_arrays(
                     checked_X, labels, C=self.C, class_weight=self.class_weight, sample_weight=sample_weight
                 )
-                recipe = read_linear_recipe(params)
+                spec = linear_spec(params)
                 task = FitTask(self, checked_X, labels)
-                fitted = run_linear_fit(params, data, recipe, start_of(self, data, recipe), task)
+                fitted = run_linear_fit(params, data, spec, start_of(self, data, spec), task)
                 attributes = fitted.attributes
             self.__dict__.update(attributes)  # one call, so that a signal finds the old state or the new one
             task.end(lambda: attributes)
             if fitted.error is not None and self.on_interrupt == "raise":
                 raise fitted.error
-            warn_if_unfinished(fitted, checked_X, recipe)
+            warn_if_unfinished(fitted, checked_X, spec)
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -19,11 +19,12 @@ from multimargin.estimators.declared import parameter
 from multimargin.estimators.linear_svc import LinearSVC
 from multimargin.estimators.svc import DATA, old_state_unless_done
 from multimargin.fitting import parameters as check
-from multimargin.fitting.linear import check_linear_control, read_linear_recipe, run_seeded_fit, with_weights
+from multimargin.fitting.linear import check_linear_control, run_seeded_fit, with_weights
 from multimargin.fitting.machine import Fitted, warn_if_unfinished
 from multimargin.fitting.pairs import ENDS
 from multimargin.fitting.parameters import validate_data
 from multimargin.fitting.progress import FitTask, with_callbacks
+from multimargin.fitting.spec import FitSpec, linear_spec
 from multimargin.fitting.warm_starts import State, check_costs, scaled, transferred
 from multimargin.models.linear_model import LinearModel
 from multimargin.problems.machines import Machine
@@ -141,7 +142,7 @@ class LinearSVCCV(LinearSVC):
             with old_state_unless_done(self):
                 check_linear_control(params)
                 check.check_flag("refit", self.refit)
-                recipe = read_linear_recipe(params)
+                spec = linear_spec(params)
                 Cs = _read_costs(self.Cs)
                 checked_X, labels = validate_data(self, X, y, **DATA)
                 check_classification_targets(labels)
@@ -154,14 +155,14 @@ class LinearSVCCV(LinearSVC):
                 folds = list(check_cv(self.cv, labels, classifier=True).split(checked_X, labels, groups))
                 scorer = check_scoring(LinearSVC(), scoring=self.scoring)
                 task = FitTask(self, checked_X, labels)
-                search = _Search(params, (checked_X, labels, weight), Cs, folds, scorer, task)
+                search = _Search(params, spec, (checked_X, labels, weight), Cs, folds, scorer, task)
                 search.run()
                 fitted, attributes = search.choose(whole, refit=bool(self.refit))
                 if search.error is not None and self.on_interrupt == "raise":
                     raise search.error
             self.__dict__.update(attributes)
             task.end(lambda: attributes)
-            warn_if_unfinished(fitted, checked_X, recipe)
+            warn_if_unfinished(fitted, checked_X, spec)
         return self
 
 
@@ -176,6 +177,7 @@ class _Search:
     """All fits of a cross-validation."""
 
     params: dict[str, Any]
+    spec: FitSpec
     rows: tuple[Any, np.ndarray, FloatArray | None]  # X, y, sample weights
     Cs: FloatArray
     folds: list[tuple[IntArray, IntArray]]
@@ -237,7 +239,7 @@ class _Search:
             fits_left = self.scores.size + 1 - len(self.cells)
             limit = max(1e-9, (float(limit) - (time.perf_counter() - self.began)) / fits_left)
         params = self.params | {"C": C, "max_time": limit}
-        fitted = run_seeded_fit(params, data.at(C), read_linear_recipe(params), start, self.task)
+        fitted = run_seeded_fit(params, data.at(C), replace(self.spec, C=C), start, self.task)
         reasons = stop_reasons(fitted.certificate)
         ends = {reason.value for reason in ENDS} - {StopReason.MAX_TIME.value}
         self.error, self.stopped = self.error or fitted.error, bool(reasons & ends) or fitted.error is not None

@@ -18,10 +18,11 @@ from multimargin.base.resources import check_room
 from multimargin.estimators.declared import parameter
 from multimargin.estimators.shared import KernelParameters, PrecomputedKernels, SingleFitParameters
 from multimargin.fitting.calibrated import probabilities, run_calibrated_fit
-from multimargin.fitting.machine import Recipe, check_control, prepare, warn_if_unfinished
+from multimargin.fitting.machine import warn_if_unfinished
 from multimargin.fitting.pairs import PairState
-from multimargin.fitting.parameters import check_array, validate_data
+from multimargin.fitting.parameters import check_array, check_control, validate_data
 from multimargin.fitting.progress import CallbackSupportMixin, FitTask, with_callbacks
+from multimargin.fitting.spec import FitSpec, prepare
 from multimargin.models.pair_model import PairModel
 from multimargin.problems.given_kernels import check_values, refuse_sparse_gram
 from multimargin.problems.training_set import TrainingSet
@@ -173,9 +174,9 @@ class SVC(CallbackSupportMixin, PrecomputedKernels, KernelParameters, SingleFitP
                 data = TrainingSet.from_arrays(
                     checked_X, labels, C=self.C, class_weight=self.class_weight, sample_weight=sample_weight
                 )
-                data, recipe = prepare(params, data)
+                data, spec = prepare(params, data)
                 task = FitTask(self, checked_X, labels)
-                fitted = run_calibrated_fit(params, data, recipe, start_of(self, data, recipe), task)
+                fitted = run_calibrated_fit(params, data, spec, start_of(self, data, spec), task)
                 attributes = fitted.attributes
             self.__dict__.pop("trace_", None)  # of an earlier fit
             # One call, so that a signal finds the old state or the new one.
@@ -183,7 +184,7 @@ class SVC(CallbackSupportMixin, PrecomputedKernels, KernelParameters, SingleFitP
             task.end(lambda: attributes)
             if fitted.error is not None and self.on_interrupt == "raise":
                 raise fitted.error
-            warn_if_unfinished(fitted, checked_X, recipe)
+            warn_if_unfinished(fitted, checked_X, spec)
         return self
 
     def _points(self, X: ArrayLike) -> Any:
@@ -286,7 +287,7 @@ def old_state_unless_done(estimator: Any) -> Iterator[None]:
         raise
 
 
-def start_of(estimator: Any, data: TrainingSet, recipe: Recipe) -> Any:
+def start_of(estimator: Any, data: TrainingSet, spec: FitSpec) -> Any:
     """Return the state of the estimator's last fit, for warm_start; refuse one of other classes or another machine."""
     kept = getattr(estimator, "_state", None) if estimator.warm_start else None
     if kept is None:
@@ -297,9 +298,9 @@ def start_of(estimator: Any, data: TrainingSet, recipe: Recipe) -> Any:
             f"warm_start=True, but y has the classes {data.classes.tolist()} and the last fit had "
             f"{classes.tolist()}; fit with warm_start=False."
         )
-    if isinstance(state, PairState) != bool(recipe.scheme):
+    if isinstance(state, PairState) != bool(spec.scheme):
         raise ValueError(
             f"warm_start=True with multi_class={estimator.multi_class!r}, but the last fit's machine "
-            f"{'was not' if recipe.scheme else 'was'} made of pairs of classes; fit with warm_start=False."
+            f"{'was not' if spec.scheme else 'was'} made of pairs of classes; fit with warm_start=False."
         )
     return state

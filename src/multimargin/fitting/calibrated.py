@@ -1,6 +1,6 @@
 """A fit with probabilities: models of folds, and a calibrator on the scores of the examples that they have not seen.
 
-The fold models have the whole fit's recipe: gamma as a number, C per example, class weights of all data. So the
+The fold models have the whole fit's spec: gamma as a number, C per example, class weights of all data. So the
 calibrator is that of scikit-learn's ``CalibratedClassifierCV(ensemble=False)`` over the same folds.
 """
 
@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from multimargin._typing import DataMatrix, FloatArray, IntArray
-from multimargin.fitting.machine import Fitted, Recipe, is_watched, make_watch, run_fit, solve_and_certify
+from multimargin.fitting.machine import Fitted, is_watched, make_watch, run_fit, solve_and_certify
 from multimargin.fitting.pairs import PairFit, run_pair_fit, solve_and_certify_pairs
 from multimargin.fitting.parameters import resolve_calibration
 from multimargin.fitting.progress import FitTask, progress_line
+from multimargin.fitting.spec import FitSpec
 from multimargin.models.calibration import COUPLING, Calibrator, PairCalibrator, fit_calibrator, folds_for_calibration
 from multimargin.models.kernel_model import KernelModel
 from multimargin.models.pair_model import PairModel
@@ -40,26 +41,26 @@ Model = KernelModel | PairModel
 Folds = list[tuple[IntArray, IntArray]]
 
 
-def run_calibrated_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: Any, task: FitTask) -> Fitted:
+def run_calibrated_fit(params: dict[str, Any], data: TrainingSet, spec: FitSpec, start: Any, task: FitTask) -> Fitted:
     """Fit, then calibrate if the parameters ask for it; ``max_time`` is for both together.
 
     Returns what ``run_fit`` does. A calibration that is stopped leaves the fit as it is, without a calibrator.
     """
-    run: Callable[..., Fitted] = run_pair_fit if recipe.scheme else run_fit
+    run: Callable[..., Fitted] = run_pair_fit if spec.scheme else run_fit
     kind = resolve_calibration(params)
     if kind is None:
-        return run(params, data, recipe, start, task)
+        return run(params, data, spec, start, task)
     began = time.perf_counter()
     # Before the long work, as it refuses classes that are too small.
-    rows = None if recipe.kernel.name == "precomputed" else data.X[data.rows]
+    rows = None if spec.kernel.name == "precomputed" else data.X[data.rows]
     folds = folds_for_calibration(data.y, data.weight, N_FOLDS, X=rows, classes=data.classes)
-    whole = run(params, data, recipe, start, task)
+    whole = run(params, data, spec, start, task)
     ended = _what_ended(whole.certificate)
     if ended:
         return replace(whole, missing=ended)
-    calibration = _Calibration(params, data, recipe, whole, began)
+    calibration = _Calibration(params, data, spec, whole, began)
     try:
-        with progress_line(int(params["verbose"]), f"{recipe.scheme or recipe.machine.name} calibration") as show:
+        with progress_line(int(params["verbose"]), f"{spec.scheme or spec.machine.name} calibration") as show:
             watch = make_watch(params, show, task) if is_watched(params, task) else None
             scores = calibration.held_out_scores(folds, watch, of_pairs=kind == COUPLING)
         if scores is None:
@@ -97,7 +98,7 @@ class _Calibration:
 
     params: dict[str, Any]
     data: TrainingSet
-    recipe: Recipe
+    spec: FitSpec
     whole: Fitted
     began: float
     certificates: list[Certificate] = field(default_factory=list)
@@ -105,8 +106,8 @@ class _Calibration:
 
     def __post_init__(self) -> None:
         if self.data.gram is not None:  # a function of the caller has been asked for all values already
-            kernel = replace(self.recipe.kernel, name="precomputed", function=None)
-            self.recipe = replace(self.recipe, kernel=kernel)
+            kernel = replace(self.spec.kernel, name="precomputed", function=None)
+            self.spec = replace(self.spec, kernel=kernel)
 
     def held_out_scores(self, folds: Folds, watch: Callable[..., bool] | None, *, of_pairs: bool) -> FloatArray | None:
         """Return the score of each example by the model that has not seen it, or None when that was stopped."""
@@ -134,18 +135,18 @@ class _Calibration:
         4.0 / 4.8 (C=10), 4.5 / 5.0 (letter). For binary problems a seed saves one step in seven and costs a pass over
         the kernel: ovo 8.4 / 6.5 (satimage), 10.7 / 9.4 (letter), ova 15.8 / 9.6 (satimage, C=1000).
         """
-        recipe, part, store = self.recipe, self.data.subset(train), self.whole.store
+        spec, part, store = self.spec, self.data.subset(train), self.whole.store
         model: Model
-        if recipe.scheme:
-            fit = PairFit.of(part, recipe, store)
+        if spec.scheme:
+            fit = PairFit.of(part, spec, store)
             batch, certificate = solve_and_certify_pairs(params, fit, None, watch)
             model = fit.model(batch.solutions.amounts, batch.solutions.biases)
             error = batch.error
         else:
-            problem = DualProblem(part, recipe.machine, recipe.kernel, recipe.loss, recipe.bias, given_store=store)
+            problem = DualProblem(part, spec.machine, spec.kernel, spec.loss, spec.bias, given_store=store)
             whole: SolverState = self.whole.state
             seed = None if is_one_vs_all(problem) else replace(whole, amounts=whole.amounts[train], scores=None)
-            solution, certificate = solve_and_certify(params, problem, recipe, seed, watch)
+            solution, certificate = solve_and_certify(params, problem, spec, seed, watch)
             model = KernelModel.from_amounts(problem, solution.state.amounts, solution.state.bias)
             error = solution.error
         if error is not None:
@@ -167,7 +168,7 @@ class _Calibration:
         few = self.data.kernel_data[self.data.rows[:SAMPLE]]
         model = self.whole.attributes["_model"]
         if self.data.gram is not None:
-            model = replace(model, kernel=self.recipe.kernel)
+            model = replace(model, kernel=self.spec.kernel)
         seconds = []
         for _ in range(2):  # the first prepares the model
             before = time.perf_counter()

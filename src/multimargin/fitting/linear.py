@@ -16,26 +16,16 @@ from multimargin.fitting import parameters as check
 from multimargin.fitting.linear_pair_points import PairPoints
 from multimargin.fitting.linear_pair_settling import certify_settled, feasible_points, settle_pairs
 from multimargin.fitting.linear_pairs import SolvedPairs, solve_pairs
-from multimargin.fitting.machine import (
-    SMALL_PROBLEM,
-    SMALL_PROBLEM_TOL,
-    Fitted,
-    ModelWatch,
-    Recipe,
-    check_limits,
-    is_watched,
-    make_watch,
-)
+from multimargin.fitting.machine import SMALL_PROBLEM, SMALL_PROBLEM_TOL, Fitted, ModelWatch, is_watched, make_watch
 from multimargin.fitting.pairs import PairFit, PairState
 from multimargin.fitting.pairs import check_start as check_pair_start
 from multimargin.fitting.progress import FitTask, progress_line
-from multimargin.kernels.spec import KernelSpec
+from multimargin.fitting.spec import FitSpec, linear_bias
 from multimargin.kernels.store import check_rows
 from multimargin.models.linear_model import LinearModel
 from multimargin.problems.coupling import coefficients
-from multimargin.problems.machines import MACHINES, Machine
-from multimargin.problems.problem import Bias, DualProblem, Loss
-from multimargin.problems.schemes import Slices, find_scheme
+from multimargin.problems.problem import Bias, DualProblem
+from multimargin.problems.schemes import Slices
 from multimargin.problems.separability import refuse_if_inseparable
 from multimargin.problems.training_set import TrainingSet
 from multimargin.solvers.certificate import Certificate, certify
@@ -75,35 +65,6 @@ class LinearDual:
         return found
 
 
-def read_linear_recipe(params: dict[str, Any]) -> Recipe:
-    """Check the parameters that define the problem; a regularised bias is an offset of the linear kernel."""
-    choice = find_scheme(params["multi_class"])
-    scaling = check.check_number("intercept_scaling", params["intercept_scaling"], low=0.0, strict=True)
-    bias = linear_bias(params)
-    offset = scaling**2 if bias is Bias.REGULARIZED else 0.0
-    return Recipe(
-        machine=choice if isinstance(choice, Machine) else MACHINES["ww"],
-        scheme="" if isinstance(choice, Machine) else choice,
-        kernel=KernelSpec("linear", offset=offset),
-        loss=Loss(check.check_choice("loss", params["loss"], check.LOSSES)),
-        bias=Bias.EXACT if bias is Bias.EXACT else Bias.NONE,
-        C=float(params["C"]),
-        tol=check.check_number("tol", params["tol"], low=0.0, strict=True),
-    )
-
-
-def linear_bias(params: dict[str, Any]) -> Bias:
-    """Return the bias rule of ``bias`` and ``fit_intercept``."""
-    rule = Bias(check.check_choice("bias", params["bias"], tuple(bias.value for bias in Bias)))
-    if check.check_flag("fit_intercept", params["fit_intercept"]):
-        return rule
-    if rule is Bias.REGULARIZED:
-        raise ValueError(
-            "fit_intercept=False contradicts bias='regularized', which asks for an intercept; leave one of them out."
-        )
-    return Bias.NONE
-
-
 def check_linear_control(params: dict[str, Any]) -> None:
     """Check the parameters that need no data."""
     check.check_number("C", params["C"], low=0.0, strict=True, allow_inf=True)
@@ -113,7 +74,7 @@ def check_linear_control(params: dict[str, Any]) -> None:
             "solver='descent' does not apply to bias='exact', whose constraints tie all examples together; use "
             "solver='auto', or bias='regularized' or 'none'."
         )
-    check_limits(params)
+    check.check_limits(params)
 
 
 def check_weights(n_features: int, n_functions: int) -> None:
@@ -125,16 +86,16 @@ def check_weights(n_features: int, n_functions: int) -> None:
     )
 
 
-def run_linear_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: Any, task: FitTask) -> Fitted:
+def run_linear_fit(params: dict[str, Any], data: TrainingSet, spec: FitSpec, start: Any, task: FitTask) -> Fitted:
     """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C."""
     check_rows(data.X)
-    check_weights(data.X.shape[1], data.n_classes * (data.n_classes - 1) // 2 if recipe.scheme else data.n_classes)
+    check_weights(data.X.shape[1], data.n_classes * (data.n_classes - 1) // 2 if spec.scheme else data.n_classes)
     max_time = float("inf") if params["max_time"] is None else float(params["max_time"])
-    fit = _PairwiseFit(data, recipe, max_time) if recipe.scheme else _MachineFit(data, recipe)
-    small = len(data.y) * recipe.machine.table(data.n_classes).class1.shape[1] <= SMALL_PROBLEM
+    fit = _PairwiseFit(data, spec, max_time) if spec.scheme else _MachineFit(data, spec)
+    small = len(data.y) * spec.machine.table(data.n_classes).class1.shape[1] <= SMALL_PROBLEM
     extra_tol = SMALL_PROBLEM_TOL if small else 0.0
-    limits = LinearLimits(recipe.tol, int(params["max_iter"]), max_time, extra_tol, params["solver"])
-    with progress_line(int(params["verbose"]), recipe.scheme or recipe.machine.name) as show:
+    limits = LinearLimits(spec.tol, int(params["max_iter"]), max_time, extra_tol, params["solver"])
+    with progress_line(int(params["verbose"]), spec.scheme or spec.machine.name) as show:
         watch = make_watch(params, show, task) if is_watched(params, task) else None
         with threadpool_limits(limits=1, user_api="blas"):  # sums have the same bits for any number of threads
             certificate = fit.solve(limits, start, watch)
@@ -146,7 +107,7 @@ def run_linear_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, st
         "certificate_": certificate,
         "n_iter_": np.maximum(1, fit.n_iter).astype(np.int32),
         "fit_status_": int(unfinished),
-        "_recipe": recipe,
+        "_spec": spec,
         "_state": (fit.state(), data.classes) if keep else None,
     }
     return Fitted(fit.error, certificate, attributes, fit.state(), None)  # type: ignore[arg-type]
@@ -159,20 +120,20 @@ def with_weights(start: Any, model: LinearModel) -> Any:
     return LinearSeed(start.amounts, None, start.n_classes, start.bias, model.coef, model.intercept)
 
 
-def run_seeded_fit(params: dict[str, Any], data: TrainingSet, recipe: Recipe, start: Any, task: FitTask) -> Fitted:
+def run_seeded_fit(params: dict[str, Any], data: TrainingSet, spec: FitSpec, start: Any, task: FitTask) -> Fitted:
     """As ``run_linear_fit``; where it stalls on its way from another problem's solution, from nothing once more."""
-    seeded = run_linear_fit(params, data, recipe, start, task)
+    seeded = run_linear_fit(params, data, spec, start, task)
     if start is None or seeded.certificate.stop_reason != StopReason.STALLED.value:
         return seeded
-    return run_linear_fit(params, data, recipe, None, task)
+    return run_linear_fit(params, data, spec, None, task)
 
 
 class _MachineFit:
     """A machine that sees all classes."""
 
-    def __init__(self, data: TrainingSet, recipe: Recipe) -> None:
-        self.problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
-        self.recipe = recipe
+    def __init__(self, data: TrainingSet, spec: FitSpec) -> None:
+        self.problem = DualProblem(data, spec.machine, spec.kernel, spec.loss, spec.bias)
+        self.spec = spec
         self.error: BaseException | None = None
         self.n_iter = np.zeros(0, dtype=np.int64)
 
@@ -196,7 +157,7 @@ class _MachineFit:
         self.error, self.n_iter = self.solution.error, np.array([self.solution.report.n_iter])
         core = Solution(self.solution.point.state, self.solution.report, self.error)
         return certify(
-            self.problem, core, tol=self.recipe.tol, solver=self.solution.solver, reason=REASONS[limits.solver]
+            self.problem, core, tol=self.spec.tol, solver=self.solution.solver, reason=REASONS[limits.solver]
         )
 
     def state(self) -> SolverState:
@@ -218,9 +179,9 @@ class _MachineFit:
 class _PairwiseFit:
     """One binary machine for each pair of classes."""
 
-    def __init__(self, data: TrainingSet, recipe: Recipe, max_time: float) -> None:
+    def __init__(self, data: TrainingSet, spec: FitSpec, max_time: float) -> None:
         self.clock = Clock(max_time)  # one for everything: a pair may cost less than to look at it
-        self.fit = PairFit.of(data, recipe)
+        self.fit = PairFit.of(data, spec)
         self.error: BaseException | None = None
 
     @property
@@ -231,7 +192,7 @@ class _PairwiseFit:
         clock = self.clock
         if limits.solver in OF_PAPERS:
             raise ValueError(
-                f"solver={limits.solver!r} does not apply to multi_class={self.fit.recipe.scheme!r}; use "
+                f"solver={limits.solver!r} does not apply to multi_class={self.fit.spec.scheme!r}; use "
                 "multi_class='ova', which is the same machine for two classes, or solver='auto'."
             )
         if start is not None:
@@ -266,13 +227,13 @@ class _PairwiseFit:
         fit, problems = self.fit, self.fit.problems
         beta = problems.signs * points.amounts
         intercept = points.biases
-        if fit.recipe.bias is not Bias.EXACT:
-            intercept = fit.recipe.kernel.offset * np.add.reduceat(beta, problems.starts[:-1])
+        if fit.spec.bias is not Bias.EXACT:
+            intercept = fit.spec.kernel.offset * np.add.reduceat(beta, problems.starts[:-1])
         pairs, held = np.repeat(np.arange(len(problems)), problems.sizes), beta != 0.0
         places = (problems.rows[held], pairs[held])
         by_row = sparse.csr_array((beta[held], places), shape=(fit.data.X.shape[0], len(problems)))
         used = np.flatnonzero(np.diff(by_row.indptr))
-        model = LinearModel(points.coef, intercept, fit.data.n_classes, fit.recipe.scheme)
+        model = LinearModel(points.coef, intercept, fit.data.n_classes, fit.spec.scheme)
         return _attributes(fit.data, model, LinearDual(used, by_row[used]))
 
 

@@ -36,8 +36,8 @@ class PairPoints:
 
 def points_of(fit: PairFit, amounts: FloatArray, biases: FloatArray, tol: float) -> PairPoints:
     """Return the points where the core is: within the bounds, and with sums of zero for an exact bias."""
-    problems, exact = fit.problems, fit.recipe.bias is Bias.EXACT
-    cap = problems.C if fit.recipe.loss is Loss.HINGE else np.full(len(problems.C), np.inf)
+    problems, exact = fit.problems, fit.spec.bias is Bias.EXACT
+    cap = problems.C if fit.spec.loss is Loss.HINGE else np.full(len(problems.C), np.inf)
     amounts = np.clip(amounts, 0.0, cap)
     harmless = np.ones(len(problems), dtype=np.bool_)
     if exact:
@@ -45,8 +45,8 @@ def points_of(fit: PairFit, amounts: FloatArray, biases: FloatArray, tol: float)
     beta = problems.signs * amounts
     coef = weights_together(fit.data.X, problems, beta)
     scores = scores_together(fit.data.X, problems, coef)
-    if fit.recipe.kernel.offset > 0.0:
-        scores += fit.recipe.kernel.offset * np.repeat(np.add.reduceat(beta, problems.starts[:-1]), problems.sizes)
+    if fit.spec.kernel.offset > 0.0:
+        scores += fit.spec.kernel.offset * np.repeat(np.add.reduceat(beta, problems.starts[:-1]), problems.sizes)
     return PairPoints(amounts, biases, coef, scores, harmless)
 
 
@@ -59,7 +59,7 @@ def _balanced(
     scores = scores_together(fit.data.X, problems, weights_together(fit.data.X, problems, problems.signs * amounts))
     with np.errstate(over="ignore", invalid="ignore"):
         gradient = 1.0 - problems.signs * (scores + np.repeat(biases, problems.sizes))
-        if fit.recipe.loss is Loss.SQUARED_HINGE:
+        if fit.spec.loss is Loss.SQUARED_HINGE:
             gradient -= amounts / (2.0 * C)
         movable = ((amounts > 0) & (amounts < cap)) | (np.abs(gradient) <= tol)
     found, good = balance_groups(groups, amounts, movable)
@@ -71,8 +71,8 @@ def _balanced(
 
 
 def evaluate_points(fit: PairFit, points: PairPoints) -> PairObjectives:
-    recipe = fit.recipe
-    return evaluate_together(fit.problems, points.amounts, points.scores, points.biases, recipe.loss, recipe.bias)
+    spec = fit.spec
+    return evaluate_together(fit.problems, points.amounts, points.scores, points.biases, spec.loss, spec.bias)
 
 
 def weights_together(X: DataMatrix, problems: BinaryProblems, beta: FloatArray) -> FloatArray:

@@ -59,7 +59,7 @@ def settle_pairs(
 
 def tol_of_points(fit: PairFit, tol: float) -> float:
     """Return which largest gradient at the bias a pair may have: m - M of an exact bias is the distance of two."""
-    return tol / 2 if fit.recipe.bias is Bias.EXACT else tol
+    return tol / 2 if fit.spec.bias is Bias.EXACT else tol
 
 
 def feasible_points(fit: PairFit, limits: LinearLimits, found: SolvedPairs) -> PairPoints:
@@ -204,8 +204,8 @@ def _chosen(fit: PairFit, first: NDArray[np.bool_], one: PairPoints, other: Pair
 
 def certify_settled(fit: PairFit, settled: SettledPairs, reason: str) -> CertificateTable:
     """Return the certificates of all pairs."""
-    solutions, recipe = _solutions(fit, settled), fit.recipe
-    table, doubtful = certify_together(fit.problems, solutions, recipe, fit.all_sizes, (NEWTON, reason))
+    solutions, spec = _solutions(fit, settled), fit.spec
+    table, doubtful = certify_together(fit.problems, solutions, spec, fit.all_sizes, (NEWTON, reason))
     table.columns["solver"], table.texts["solver"] = settled.solvers.copy(), SOLVERS
     for index in doubtful.tolist():
         table.put(index, _certify_pair(fit, settled, solutions, index, reason))
@@ -220,10 +220,10 @@ def _solutions(fit: PairFit, settled: SettledPairs) -> BinarySolutions:
 
 
 def _certify_pair(fit: PairFit, settled: SettledPairs, solutions: BinarySolutions, index: int, why: str) -> Certificate:
-    binary, recipe, solution = fit.problems[index], fit.recipe, solutions[index]
+    binary, spec, solution = fit.problems[index], fit.spec, solutions[index]
     scores = Slices(settled.points.scores, fit.problems.starts)[index]
-    numbers = evaluate_with_bias(binary, solution.amounts, scores, solution.bias, recipe.loss, recipe.bias)
-    exact_bias = solution.bias if recipe.bias is Bias.EXACT else None
-    numbers = examined_binary(binary, solution.amounts, numbers, fit.sizes_of(binary), recipe.loss, exact_bias)
+    numbers = evaluate_with_bias(binary, solution.amounts, scores, solution.bias, spec.loss, spec.bias)
+    exact_bias = solution.bias if spec.bias is Bias.EXACT else None
+    numbers = examined_binary(binary, solution.amounts, numbers, fit.sizes_of(binary), spec.loss, exact_bias)
     solver = (SOLVERS[settled.solvers[index]], why)
-    return assemble(recipe.kernel, numbers, report=solution.report, tol=recipe.tol, solver=solver)
+    return assemble(spec.kernel, numbers, report=solution.report, tol=spec.tol, solver=solver)

@@ -84,7 +84,7 @@ class SolvedPairs:
         own = slice(*fit.problems.starts[index : index + 2].tolist())
         return Presolved(
             self.amounts[own],
-            np.array([-self.biases[index], self.biases[index]]) if fit.recipe.bias is Bias.EXACT else None,
+            np.array([-self.biases[index], self.biases[index]]) if fit.spec.bias is Bias.EXACT else None,
             REASONS[self.reasons[index]],
             int(self.passes[index]),
             int(self.n_newton[index]),
@@ -98,7 +98,7 @@ def solve_pairs(
 ) -> SolvedPairs:
     """Solve all pairs as far as the core can."""
     work = PairWork(fit, limits, SolvedPairs.at(fit, start), clock, watch)
-    found, exact = work.found, fit.recipe.bias is Bias.EXACT
+    found, exact = work.found, fit.spec.bias is Bias.EXACT
     # m - M of an exact bias is the distance of two gradients.
     tol = AIM * limits.tol * (0.5 if exact else 1.0)
     if limits.solver != NEWTON and not exact:
@@ -121,9 +121,9 @@ class PairWork:
         self, fit: PairFit, limits: LinearLimits, found: SolvedPairs, clock: Clock, watch: PairsWatch | None
     ) -> None:
         self.fit, self.limits, self.found, self.clock, self.watch = fit, limits, found, clock, watch
-        recipe = fit.recipe
-        exact = recipe.bias is Bias.EXACT
-        self.setting = BinarySetting(linear_data(fit.data.X), recipe.loss, recipe.kernel.offset, exact)
+        spec = fit.spec
+        exact = spec.bias is Bias.EXACT
+        self.setting = BinarySetting(linear_data(fit.data.X), spec.loss, spec.kernel.offset, exact)
         self.told_at = -REPORT_SECONDS
         self.before = Progress(0, 0.0, 0.0, 0.0, np.inf, 0, 0, 0, 0)  # of the batches that are done
 

@@ -15,14 +15,12 @@ from multimargin.base.resources import cache_bytes, n_threads
 from multimargin.fitting import parameters as check
 from multimargin.fitting.causes import likely_cause
 from multimargin.fitting.progress import FitTask, progress_line
+from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.rounding import fits_float32
 from multimargin.kernels.spec import KernelSpec
 from multimargin.kernels.store import KernelStore
 from multimargin.models.kernel_model import KernelModel
-from multimargin.problems.given_kernels import settle
-from multimargin.problems.machines import MACHINES, Machine
-from multimargin.problems.problem import Bias, DualProblem, Loss
-from multimargin.problems.schemes import find_scheme
+from multimargin.problems.problem import Bias, DualProblem
 from multimargin.problems.training_set import TrainingSet
 from multimargin.solvers.certificate import Certificate, certify
 from multimargin.solvers.core import Solution, SolverState, Watch
@@ -38,76 +36,6 @@ from multimargin.solvers.trace import Trace
 # equivalent data (a repeated row, a doubled weight) give the same model to many digits.
 SMALL_PROBLEM = 3_000
 SMALL_PROBLEM_TOL = 1e-10
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """The checked parameters of a fit that its verification needs again."""
-
-    machine: Machine
-    kernel: KernelSpec
-    loss: Loss
-    bias: Bias
-    C: float
-    tol: float
-    scheme: str = ""  # the name of a scheme over binary machines, or nothing for a machine that sees all classes
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"loss": self.loss.value, "bias": self.bias.value}  # plain values, as a Machine's
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state | {"loss": Loss(state["loss"]), "bias": Bias(state["bias"])})
-
-
-def read_recipe(params: dict[str, Any], data: TrainingSet) -> Recipe:
-    """Check the parameters that define the problem."""
-    kernel = check.resolve_kernel(params, data)
-    choice = find_scheme(params["multi_class"])
-    machine = choice if isinstance(choice, Machine) else MACHINES["ww"]  # of two classes: the binary machine
-    bias = check.resolve_bias(params["bias"], choice)
-    check.check_solver(params["solver"], choice, bias)
-    return Recipe(
-        machine=machine,
-        scheme="" if isinstance(choice, Machine) else choice,
-        kernel=kernel,
-        loss=check.resolve_loss(params["loss"], kernel),
-        bias=bias,
-        C=float(params["C"]),
-        tol=check.check_number("tol", params["tol"], low=0.0, strict=True),
-    )
-
-
-def prepare(params: dict[str, Any], data: TrainingSet) -> tuple[TrainingSet, Recipe]:
-    """Check the parameters, then make and check the kernel matrix where the caller computes it."""
-    recipe = read_recipe(params, data)
-    data, kernel = settle(data, recipe.kernel, params["cache_size"])
-    check.resolve_loss(params["loss"], kernel)  # a squared hinge needs what the matrix may not have
-    return data, replace(recipe, kernel=kernel)
-
-
-def check_control(params: dict[str, Any]) -> None:
-    """Check the parameters that need no data: solver, limits, output."""
-    check.check_number("C", params["C"], low=0.0, strict=True, allow_inf=True)
-    check.check_combinations(params)
-    check.check_choice("solver", params["solver"], check.SOLVERS)
-    check.check_shrinking(params["shrinking"])
-    check.check_trace(params["trace"])
-    check.check_cache_size(params["cache_size"])
-    check_limits(params)
-
-
-def check_limits(params: dict[str, Any]) -> None:
-    """Check what every estimator has: where a fit starts, what ends it, what it tells."""
-    check.check_flag("warm_start", params["warm_start"])
-    check.check_integer("max_iter", params["max_iter"], low=-1, meaning="-1 for no limit")
-    check.check_integer("verbose", int(params["verbose"]), low=0)
-    check.check_choice("on_interrupt", params["on_interrupt"], ("raise", "keep"))
-    if params["max_time"] is not None:
-        check.check_number("max_time", params["max_time"], low=0.0, strict=True, allow_inf=True)
-    if params["on_progress"] is not None and not callable(params["on_progress"]):
-        raise TypeError(
-            f"on_progress={params['on_progress']!r} is not callable; give a function of a Progress, or None."
-        )
 
 
 def choose_solver(choice: str, problem: DualProblem) -> tuple[SolverChoice, str]:
@@ -154,16 +82,16 @@ def binary_solver_name(choice: str) -> str:
 
 
 def make_options(
-    params: dict[str, Any], recipe: Recipe, n_examples: int, solver: SolverChoice, *, small: bool
+    params: dict[str, Any], spec: FitSpec, n_examples: int, solver: SolverChoice, *, small: bool
 ) -> SolverOptions:
     """Return the solver's options; a small problem is solved further than tol."""
-    steps = 1 if recipe.kernel.positive_semidefinite else 100  # on whole blocks, or on one or two variables
+    steps = 1 if spec.kernel.positive_semidefinite else 100  # on whole blocks, or on one or two variables
     variables, examples = check.check_shrinking(params["shrinking"])
-    exact_pairs = bool(recipe.scheme) and recipe.bias is Bias.EXACT  # begin in float32, end in float64 by themselves
+    exact_pairs = bool(spec.scheme) and spec.bias is Bias.EXACT  # begin in float32, end in float64 by themselves
     return SolverOptions(
         solver=solver,
         precision=Precision.FLOAT64 if small and not exact_pairs else Precision.AUTOMATIC,
-        tol=recipe.tol,
+        tol=spec.tol,
         max_iter=int(params["max_iter"]),
         max_time=float("inf") if params["max_time"] is None else float(params["max_time"]),
         max_work=params.get("max_work", work_limit(n_examples)) if params["solver"] == "auto" else float("inf"),
@@ -174,7 +102,7 @@ def make_options(
         extra_tol=SMALL_PROBLEM_TOL if small else 0.0,
         extra_steps=steps * (n_examples + 100) if small else 0,
         trace=bool(params["trace"]),
-        trace_primal=str(params["trace"]) == "primal" and recipe.kernel.positive_semidefinite,
+        trace_primal=str(params["trace"]) == "primal" and spec.kernel.positive_semidefinite,
     )
 
 
@@ -212,7 +140,7 @@ class Fitted:
 def run_fit(
     params: dict[str, Any],
     data: TrainingSet,
-    recipe: Recipe,
+    spec: FitSpec,
     start: SolverState | None,
     task: FitTask,
     store: KernelStore | None = None,
@@ -221,16 +149,16 @@ def run_fit(
 
     ``store`` is that of another fit on the same data with the same kernel, if there was one.
     """
-    problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias, given_store=store)
-    with progress_line(int(params["verbose"]), recipe.machine.name) as show:
+    problem = DualProblem(data, spec.machine, spec.kernel, spec.loss, spec.bias, given_store=store)
+    with progress_line(int(params["verbose"]), spec.machine.name) as show:
         watch = _watcher(problem, make_watch(params, show, task)) if is_watched(params, task) else None
-        solution, certificate = solve_and_certify(params, problem, recipe, start, watch)
+        solution, certificate = solve_and_certify(params, problem, spec, start, watch)
         _show_end(show, solution, certificate, problem)
     if solution.error is not None and not isinstance(solution.error, KeyboardInterrupt):
         raise solution.error
     attributes = make_attributes(problem, solution.state)
     n_iter = np.array([max(1, solution.report.n_iter)], dtype=np.int32)
-    attributes |= fitted_attributes(params, certificate, n_iter, recipe, (solution.state, data.classes))
+    attributes |= fitted_attributes(params, certificate, n_iter, spec, (solution.state, data.classes))
     if params["trace"]:
         traces = list(solution.report.traces)
         by_class = is_one_vs_all(problem) and params["solver"] != frank_wolfe.FRANK_WOLFE  # which sees all at once
@@ -239,36 +167,36 @@ def run_fit(
 
 
 def solve_and_certify(
-    params: dict[str, Any], problem: DualProblem, recipe: Recipe, start: SolverState | None, watch: Watch | None
+    params: dict[str, Any], problem: DualProblem, spec: FitSpec, start: SolverState | None, watch: Watch | None
 ) -> tuple[Solution, Certificate]:
     """Choose the solver and its options by the parameters, and run it; once more where the gap is too wide."""
 
     def go_on(left: dict[str, Any], tol: float, last: Solution) -> tuple[Solution, Certificate]:
-        solution, certificate = _solve_once(left, problem, replace(recipe, tol=tol), last.state, watch)
+        solution, certificate = _solve_once(left, problem, replace(spec, tol=tol), last.state, watch)
         return replace(solution, report=joined(last.report, solution.report)), certificate
 
-    first, n = _solve_once(params, problem, recipe, start, watch), problem.n_examples
-    return with_narrow_gap(params, recipe.tol, first, go_on, lambda last: work_left(n, last.report.phases))
+    first, n = _solve_once(params, problem, spec, start, watch), problem.n_examples
+    return with_narrow_gap(params, spec.tol, first, go_on, lambda last: work_left(n, last.report.phases))
 
 
 def _solve_once(
-    params: dict[str, Any], problem: DualProblem, recipe: Recipe, start: SolverState | None, watch: Watch | None
+    params: dict[str, Any], problem: DualProblem, spec: FitSpec, start: SolverState | None, watch: Watch | None
 ) -> tuple[Solution, Certificate]:
     if params["solver"] == frank_wolfe.FRANK_WOLFE:  # of the core's options it takes tol, the limits and the threads
-        options = make_options(params, recipe, problem.n_examples, SolverChoice.S2DO, small=False)
+        options = make_options(params, spec, problem.n_examples, SolverChoice.S2DO, small=False)
         solution = frank_wolfe.solve(problem, options, start, watch)
-        return solution, certify(problem, solution, tol=recipe.tol, solver=frank_wolfe.FRANK_WOLFE, reason="asked for")
+        return solution, certify(problem, solution, tol=spec.tol, solver=frank_wolfe.FRANK_WOLFE, reason="asked for")
     binary, choice = is_one_vs_all(problem), params["solver"]
     solver, reason = choose_binary_solver(choice, problem.kernel) if binary else choose_solver(choice, problem)
-    options = make_options(params, recipe, problem.n_examples, solver, small=_is_small(params, problem))
-    options = with_precision(options, recipe.kernel, problem.data)
+    options = make_options(params, spec, problem.n_examples, solver, small=_is_small(params, problem))
+    options = with_precision(options, spec.kernel, problem.data)
     solution = (solve_one_vs_all if binary else solve)(problem, options, start, watch)
     name = binary_solver_name(params["solver"]) if binary else solver.value
-    return solution, certify(problem, solution, tol=recipe.tol, solver=name, reason=reason)
+    return solution, certify(problem, solution, tol=spec.tol, solver=name, reason=reason)
 
 
 def fitted_attributes(
-    params: dict[str, Any], certificate: Certificate, n_iter: np.ndarray, recipe: Recipe, state: tuple[Any, np.ndarray]
+    params: dict[str, Any], certificate: Certificate, n_iter: np.ndarray, spec: FitSpec, state: tuple[Any, np.ndarray]
 ) -> dict[str, Any]:
     """Return the attributes that say how a fit went, and what a warm start goes on from."""
     unfinished = certificate.stop_reason != StopReason.CONVERGED.value
@@ -276,7 +204,7 @@ def fitted_attributes(
         "certificate_": certificate,
         "n_iter_": n_iter,
         "fit_status_": int(unfinished),
-        "_recipe": recipe,
+        "_spec": spec,
         "_state": state if bool(params["warm_start"]) or unfinished else None,
     }
 
@@ -370,7 +298,7 @@ REMEDIES = {
 }
 
 
-def warn_if_unfinished(fitted: Fitted, X: DataMatrix, recipe: Recipe) -> None:
+def warn_if_unfinished(fitted: Fitted, X: DataMatrix, spec: FitSpec) -> None:
     """Say once how far a fit or its folds got that did not reach tol, the likely cause, and the line that helps."""
     named = (("The fit", fitted.certificate), ("A model of the calibration", fitted.folds))
     early = [(what, c) for what, c in named if c is not None and c.stop_reason != StopReason.CONVERGED.value]
@@ -379,7 +307,7 @@ def warn_if_unfinished(fitted: Fitted, X: DataMatrix, recipe: Recipe) -> None:
         sentences.append(
             f"{what} ended early ({certificate.stop_reason}) after {certificate.n_iter} steps at a KKT violation of "
             f"{certificate.kkt_violation:.2g}, relative gap {certificate.relative_gap:.2g}; tol={certificate.tol:g} "
-            f"was asked for.{likely_cause(X, recipe.kernel, recipe.C, certificate)} "
+            f"was asked for.{likely_cause(X, spec.kernel, spec.C, certificate)} "
             f"To reach it, {REMEDIES[certificate.stop_reason]}."
         )
     if fitted.missing:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multimargin._typing import FloatArray, IntArray
-from multimargin.fitting.machine import Recipe
+from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.rounding import EPSILON
 from multimargin.problems.problem import Bias, Loss
 from multimargin.problems.recovery import FEASIBILITY_TOLERANCE, SUMS_TOLERANCE
@@ -30,7 +30,7 @@ WIDE = 2  # place of the remark on a wide gap
 def certify_together(
     problems: BinaryProblems,
     solutions: BinarySolutions,
-    recipe: Recipe,
+    spec: FitSpec,
     sizes: FloatArray,
     solver: tuple[str, str],
 ) -> tuple[CertificateTable, IntArray]:
@@ -38,7 +38,7 @@ def certify_together(
 
     ``sizes`` is ``rounding.kernel_sizes`` of each example of each problem.
     """
-    reports, convex = solutions.reports, recipe.kernel.positive_semidefinite
+    reports, convex = solutions.reports, spec.kernel.positive_semidefinite
     found, n = reports.columns, len(solutions)
     primal = np.where(np.isfinite(found["primal"]) & convex, found["primal"], np.nan)
     gap = primal - found["dual"]
@@ -51,7 +51,7 @@ def certify_together(
         "gap": gap,
         "relative_gap": relative_gap,
         "kkt_violation": found["violation"],
-        "tol": np.full(n, recipe.tol),
+        "tol": np.full(n, spec.tol),
         "stop_reason": reports.reasons.copy(),
         "remark": (~verified).astype(np.int8),
         "solver": np.zeros(n, dtype=np.int8),
@@ -62,7 +62,7 @@ def certify_together(
     for name in ("blocks", "exact_blocks", "feature_sweeps"):
         columns[name] = reports.phases.get(name, none).astype(np.int64)
     columns["verified"] = verified
-    texts = {"stop_reason": tuple(reason.value for reason in REASONS), "remark": _remarks(recipe)}
+    texts = {"stop_reason": tuple(reason.value for reason in REASONS), "remark": _remarks(spec)}
     table = CertificateTable(
         {name: column.copy() for name, column in columns.items()},
         texts | {"solver": (solver[0],), "solver_reason": (solver[1],)},
@@ -71,41 +71,41 @@ def certify_together(
     table.columns["stop_reason"][stalled] = REASONS.index(StopReason.STALLED)
     most = LARGEST_RELATIVE_GAP * np.fmax(np.abs(primal), np.abs(found["dual"]))
     table.columns["remark"][verified & (gap > most)] = WIDE
-    return table, np.flatnonzero(verified & ~_beyond_doubt(problems, solutions, recipe, sizes, most - gap))
+    return table, np.flatnonzero(verified & ~_beyond_doubt(problems, solutions, spec, sizes, most - gap))
 
 
-def _remarks(recipe: Recipe) -> tuple[str, str, str]:
+def _remarks(spec: FitSpec) -> tuple[str, str, str]:
     """What is said of pairs that are verified, of those that are not, and of those whose gap is wide."""
-    kernel, convex = recipe.kernel, recipe.kernel.positive_semidefinite
+    kernel, convex = spec.kernel, spec.kernel.positive_semidefinite
     tested = TESTED.format("all rows" if kernel.tested_all else f"a sample of {kernel.tested_rows} rows")
     notes = [text for text, holds in ((INDEFINITE, not convex), (tested, convex and kernel.tested_rows > 0)) if holds]
     return "; ".join(notes), "; ".join([*notes, NOT_VERIFIED]), "; ".join([*notes, WIDE_GAP])
 
 
 def _beyond_doubt(
-    problems: BinaryProblems, solutions: BinarySolutions, recipe: Recipe, sizes: FloatArray, room: FloatArray
+    problems: BinaryProblems, solutions: BinarySolutions, spec: FitSpec, sizes: FloatArray, room: FloatArray
 ) -> NDArray[np.bool_]:
     """Return of which pairs the point is within its bounds, and rounding changes nothing that matters.
 
     ``room`` is how much wider a gap could be without being called wide; negative for one that is.
     """
-    found, convex = solutions.reports.columns, recipe.kernel.positive_semidefinite
+    found, convex = solutions.reports.columns, spec.kernel.positive_semidefinite
     first, amounts, C = problems.starts[:-1], solutions.amounts.flat, problems.C
     finite = np.where(np.isfinite(C), C, 0.0)
-    cap = C if recipe.loss is Loss.HINGE else np.full(len(C), np.inf)
+    cap = C if spec.loss is Loss.HINGE else np.full(len(C), np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
         allowed = FEASIBILITY_TOLERANCE * (finite + np.abs(amounts))
         good = np.logical_and.reduceat((amounts >= -allowed) & (amounts <= cap + allowed), first)
-        if recipe.bias is Bias.EXACT:
+        if spec.bias is Bias.EXACT:
             total = np.add.reduceat(problems.signs * amounts, first)
             good &= np.abs(total) <= SUMS_TOLERANCE * np.add.reduceat(np.abs(amounts), first)
         mass = np.add.reduceat(np.abs(amounts) * sizes, first)
-        level = 1.0 + (np.abs(solutions.biases) if recipe.bias is Bias.EXACT else np.zeros(len(solutions)))
+        level = 1.0 + (np.abs(solutions.biases) if spec.bias is Bias.EXACT else np.zeros(len(solutions)))
         each = EPSILON * (sizes * np.repeat(mass, problems.sizes) + np.repeat(level, problems.sizes))
-        charge = np.maximum(finite - amounts, 0.0) if recipe.loss is Loss.HINGE else finite * each
+        charge = np.maximum(finite - amounts, 0.0) if spec.loss is Loss.HINGE else finite * each
         charged = np.add.reduceat(np.where(amounts > 0, charge, 0.0) * each, first)
         score, violation = 2.0 * ROOM_FOR_VERIFY * np.maximum.reduceat(each, first), found["violation"]
-        good &= (score <= recipe.tol) & ~((violation <= recipe.tol) & (violation + score > recipe.tol))
+        good &= (score <= spec.tol) & ~((violation <= spec.tol) & (violation + score > spec.tol))
         good &= np.isfinite(found["dual"]) & ~np.isnan(found["violation"])
         if convex:
             good &= np.isfinite(found["primal"]) & (

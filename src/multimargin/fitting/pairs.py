@@ -15,7 +15,6 @@ from multimargin.base.resources import n_threads
 from multimargin.fitting.machine import (
     Fitted,
     ModelWatch,
-    Recipe,
     binary_solver_name,
     choose_binary_solver,
     choose_solver,
@@ -28,6 +27,7 @@ from multimargin.fitting.machine import (
 )
 from multimargin.fitting.pair_certificates import certify_together
 from multimargin.fitting.progress import FitTask, progress_line
+from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.rounding import kernel_sizes
 from multimargin.kernels.store import KernelStore
 from multimargin.models.pair_model import PairModel, model_attributes
@@ -71,19 +71,19 @@ class PairFit:
     """What the steps of one fit share."""
 
     data: TrainingSet
-    recipe: Recipe
+    spec: FitSpec
     problems: BinaryProblems
     store: KernelStore
 
     @classmethod
-    def of(cls, data: TrainingSet, recipe: Recipe, store: KernelStore | None = None) -> PairFit:
+    def of(cls, data: TrainingSet, spec: FitSpec, store: KernelStore | None = None) -> PairFit:
         """Return the fit of all pairs; ``store`` is one of all rows with the trained kernel, if there is one."""
-        kernel = recipe.kernel
-        if recipe.bias is Bias.REGULARIZED:
+        kernel = spec.kernel
+        if spec.bias is Bias.REGULARIZED:
             kernel = kernel.with_offset(kernel.offset + 1.0)
         if store is None:
             store = KernelStore(data.kernel_data, kernel)
-        return cls(data, recipe, pair_problems(data), store)
+        return cls(data, spec, pair_problems(data), store)
 
     def model(self, amounts: Sequence[FloatArray], biases: FloatArray) -> PairModel:
         return PairModel.from_amounts(
@@ -91,14 +91,14 @@ class PairFit:
             self.problems,
             amounts,
             biases,
-            self.recipe.kernel,
-            self.recipe.scheme,
+            self.spec.kernel,
+            self.spec.scheme,
         )
 
     @cached_property
     def _sizes(self) -> FloatArray:
-        offset = 1.0 if self.recipe.bias is Bias.REGULARIZED else 0.0
-        kernel = self.recipe.kernel
+        offset = 1.0 if self.spec.bias is Bias.REGULARIZED else 0.0
+        kernel = self.spec.kernel
         return kernel_sizes(kernel.with_offset(kernel.offset + offset), self.data.kernel_rows)
 
     def sizes_of(self, problem: BinaryProblem) -> FloatArray:
@@ -119,30 +119,30 @@ class PairFit:
 
     def bias_of(self, problem: BinaryProblem, amounts: FloatArray) -> float:
         """The intercept that follows from the dual variables: a regularised bias is their sum, HL02 (10)."""
-        return float(np.sum(signs(problem) * amounts)) if self.recipe.bias is Bias.REGULARIZED else 0.0
+        return float(np.sum(signs(problem) * amounts)) if self.spec.bias is Bias.REGULARIZED else 0.0
 
     def biases_of(self, amounts: Slices) -> FloatArray:
         """The same of all pairs."""
-        if self.recipe.bias is not Bias.REGULARIZED:
+        if self.spec.bias is not Bias.REGULARIZED:
             return np.zeros(len(self.problems))
         return np.add.reduceat(self.problems.signs * amounts.flat, self.problems.starts[:-1])
 
     def dual_problem(self, problem: BinaryProblem) -> DualProblem:
         """The pair as the two-class machine "ww", which is the binary one: both objectives are twice as large."""
-        C = problem.C if self.recipe.loss is Loss.HINGE else problem.C / 2
+        C = problem.C if self.spec.loss is Loss.HINGE else problem.C / 2
         codes = (np.arange(len(problem.rows)) < problem.n_positive).astype(np.int64)
         data = replace(
             self.data, classes=np.arange(2), rows=problem.rows, y=codes, C=C, class_weight=np.ones(2), weight=C
         )
         return DualProblem(
-            data, MACHINES["ww"], self.recipe.kernel, self.recipe.loss, self.recipe.bias, given_store=self.store
+            data, MACHINES["ww"], self.spec.kernel, self.spec.loss, self.spec.bias, given_store=self.store
         )
 
 
 def run_pair_fit(
     params: dict[str, Any],
     data: TrainingSet,
-    recipe: Recipe,
+    spec: FitSpec,
     start: PairState | None,
     task: FitTask,
     store: KernelStore | None = None,
@@ -151,13 +151,13 @@ def run_pair_fit(
 
     ``store`` is that of another fit on the same data with the same kernel, if there was one.
     """
-    fit = PairFit.of(data, recipe, store)
+    fit = PairFit.of(data, spec, store)
     if start is not None:
         check_start(fit, start)
     if np.isinf(data.C).any():
         for problem in fit.problems:
             refuse_if_inseparable(fit.dual_problem(problem))
-    with progress_line(int(params["verbose"]), recipe.scheme) as show:
+    with progress_line(int(params["verbose"]), spec.scheme) as show:
         watch = make_watch(params, show, task) if is_watched(params, task) else None
         batch, certificate = solve_and_certify_pairs(params, fit, start, watch)
         show(_last_moment(fit, batch.solutions))
@@ -167,7 +167,7 @@ def run_pair_fit(
     reports = batch.solutions.reports
     n_iter = np.maximum(1, reports.columns["n_iter"]).astype(np.int32)
     state = PairState(batch.solutions.amounts)
-    attributes |= fitted_attributes(params, certificate, n_iter, recipe, (state, data.classes))
+    attributes |= fitted_attributes(params, certificate, n_iter, spec, (state, data.classes))
     if params["trace"]:
         recorded = [trace for each in reports.traces for trace in each]
         attributes["trace_"] = [end_trace(*each) for each in zip(recorded, certificate.parts, strict=True)]
@@ -181,14 +181,14 @@ def solve_and_certify_pairs(
 
     def go_on(left: dict[str, Any], tol: float, last: Batch) -> tuple[Batch, Certificate]:
         state = PairState(last.solutions.amounts)
-        batch, certificate = _solve_once(left, replace(fit, recipe=replace(fit.recipe, tol=tol)), state, watch)
+        batch, certificate = _solve_once(left, replace(fit, spec=replace(fit.spec, tol=tol)), state, watch)
         reports = batch.solutions.reports.after(last.solutions.reports)
         return replace(batch, solutions=replace(batch.solutions, reports=reports)), certificate
 
     first = _solve_once(params, fit, start, watch)
     return with_narrow_gap(
         params,
-        fit.recipe.tol,
+        fit.spec.tol,
         first,
         go_on,
         lambda last: work_left(len(fit.data.y), last.solutions.reports.phases),
@@ -216,22 +216,22 @@ def _solve(
     params: dict[str, Any], fit: PairFit, start: PairState | None, watch: ModelWatch | None
 ) -> tuple[Batch, str, str]:
     starts = None if start is None else start.amounts
-    if fit.recipe.bias is not Bias.EXACT:
+    if fit.spec.bias is not Bias.EXACT:
         solver, reason = choose_solver(params["solver"], fit.dual_problem(fit.problems[0]))
         small = fit.is_small and params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
-        options = make_options(params, fit.recipe, len(fit.data.y), solver, small=small)
-        options = with_precision(options, fit.recipe.kernel, fit.data)
+        options = make_options(params, fit.spec, len(fit.data.y), solver, small=small)
+        options = with_precision(options, fit.spec.kernel, fit.data)
         return _InTurn(fit, options, watch).run(starts), solver.value, reason
-    solver, reason = choose_binary_solver(params["solver"], fit.recipe.kernel)
+    solver, reason = choose_binary_solver(params["solver"], fit.spec.kernel)
     small = fit.is_small and params["solver"] == "auto"
-    options = make_options(params, fit.recipe, len(fit.data.y), solver, small=small)
-    options = with_precision(options, fit.recipe.kernel, fit.data)
+    options = make_options(params, fit.spec, len(fit.data.y), solver, small=small)
+    options = with_precision(options, fit.spec.kernel, fit.data)
 
     def watch_amounts(progress: Progress, snapshot: Callable[[], Slices]) -> bool:
         return watch is not None and watch(progress, lambda: _attributes_so_far(fit, snapshot()))
 
     batch = solve_batch(
-        fit.store, fit.problems, fit.recipe.loss, options, starts, None if watch is None else watch_amounts
+        fit.store, fit.problems, fit.spec.loss, options, starts, None if watch is None else watch_amounts
     )
     return batch, binary_solver_name(params["solver"]), reason
 
@@ -346,7 +346,7 @@ def _halved(report: SolverReport) -> SolverReport:
 
 def certify_pairs(fit: PairFit, solutions: BinarySolutions, solver: str, reason: str) -> Certificate:
     """Return the worst pair's certificate with the sums of what all spent, and those of all."""
-    table, doubtful = certify_together(fit.problems, solutions, fit.recipe, fit.all_sizes, (solver, reason))
+    table, doubtful = certify_together(fit.problems, solutions, fit.spec, fit.all_sizes, (solver, reason))
     for index in doubtful.tolist():
         table.put(index, _certify_pair(fit, fit.problems[index], solutions[index], (solver, reason)))
     return worst_of(table)
@@ -356,14 +356,14 @@ def _certify_pair(
     fit: PairFit, problem: BinaryProblem, solution: BinarySolution, solver: tuple[str, str]
 ) -> Certificate:
     """Return the certificate of a pair that is verified."""
-    report, recipe = solution.report, fit.recipe
+    report, spec = solution.report, fit.spec
     numbers = Objectives(report.primal if np.isfinite(report.primal) else np.nan, report.dual, report.violation)
     if np.isinf(fit.data.C).any():
         scores = pair_scores_at(fit, problem, solution.amounts)
-        numbers = evaluate_binary(problem, solution.amounts, scores, solution.bias, recipe.loss, recipe.bias)
-    exact_bias = solution.bias if recipe.bias is Bias.EXACT else None
-    numbers = examined_binary(problem, solution.amounts, numbers, fit.sizes_of(problem), recipe.loss, exact_bias)
-    return assemble(recipe.kernel, numbers, report=report, tol=recipe.tol, solver=solver)
+        numbers = evaluate_binary(problem, solution.amounts, scores, solution.bias, spec.loss, spec.bias)
+    exact_bias = solution.bias if spec.bias is Bias.EXACT else None
+    numbers = examined_binary(problem, solution.amounts, numbers, fit.sizes_of(problem), spec.loss, exact_bias)
+    return assemble(spec.kernel, numbers, report=report, tol=spec.tol, solver=solver)
 
 
 def pair_scores_at(fit: PairFit, problem: BinaryProblem, amounts: FloatArray) -> FloatArray:

@@ -270,3 +270,29 @@ def check_combinations(params: dict[str, Any]) -> None:
             f"decision_function_shape='ovo' with multi_class={params['multi_class']!r} does not exist: only "
             "multi_class='ovo' and 'dag' have pairwise scores; use decision_function_shape='ovr'."
         )
+
+
+def check_control(params: dict[str, Any]) -> None:
+    """Check the parameters that need no data: solver, limits, output."""
+    check_number("C", params["C"], low=0.0, strict=True, allow_inf=True)
+    check_combinations(params)
+    check_choice("solver", params["solver"], SOLVERS)
+    check_shrinking(params["shrinking"])
+    check_trace(params["trace"])
+    check_cache_size(params["cache_size"])
+    check_limits(params)
+
+
+def check_limits(params: dict[str, Any]) -> None:
+    """Check what every estimator has: where a fit starts, what ends it, what it tells."""
+    check_flag("warm_start", params["warm_start"])
+    check_number("tol", params["tol"], low=0.0, strict=True)
+    check_integer("max_iter", params["max_iter"], low=-1, meaning="-1 for no limit")
+    check_integer("verbose", int(params["verbose"]), low=0)
+    check_choice("on_interrupt", params["on_interrupt"], ("raise", "keep"))
+    if params["max_time"] is not None:
+        check_number("max_time", params["max_time"], low=0.0, strict=True, allow_inf=True)
+    if params["on_progress"] is not None and not callable(params["on_progress"]):
+        raise TypeError(
+            f"on_progress={params['on_progress']!r} is not callable; give a function of a Progress, or None."
+        )

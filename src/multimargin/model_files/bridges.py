@@ -12,11 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from multimargin.base.matrices import is_sparse, tidy
 from multimargin.estimators.svc import SVC
-from multimargin.fitting.machine import Recipe
+from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.spec import KernelSpec
 from multimargin.models.pair_model import PairModel
-from multimargin.problems.machines import MACHINES
-from multimargin.problems.problem import Bias, Loss
 from multimargin.problems.schemes import ONE_VS_ONE
 from multimargin.solvers.certificate import Certificate
 from multimargin.solvers.report import StopReason
@@ -66,7 +64,7 @@ def to_sklearn(clf: SVC) -> svm.SVC:
 
 def _refuse_what_theirs_is_not(clf: SVC) -> None:
     model = clf._model
-    scheme = model.scheme if isinstance(model, PairModel) else clf._recipe.machine.name
+    scheme = model.scheme if isinstance(model, PairModel) else clf._spec.machine.name
     if scheme != ONE_VS_ONE:
         raise ValueError(
             f"to_sklearn got a model of multi_class={scheme!r}; scikit-learn's SVC has one-vs-one votes only, so fit "
@@ -161,20 +159,13 @@ def from_sklearn(svc: svm.SVC) -> SVC:
     theirs = svc.get_params(deep=False)
     shared = set(SVC().get_params()) & set(theirs) - {"probability"}
     clf = SVC(**{name: theirs[name] for name in shared}, multi_class=ONE_VS_ONE)
-    clf.__dict__.update(_our_attributes(svc, _our_model(svc)))
+    model = _our_model(svc)
+    spec = FitSpec.from_params(clf.get_params(deep=False), model.kernel)
+    clf.__dict__.update(_our_attributes(svc, model) | {"_spec": spec})
     return clf
 
 
 def _our_attributes(svc: svm.SVC, model: PairModel) -> dict[str, Any]:
-    recipe = Recipe(
-        machine=MACHINES["ww"],
-        kernel=model.kernel,
-        loss=Loss.HINGE,
-        bias=Bias.EXACT,
-        C=float(svc.C),
-        tol=float(svc.tol),
-        scheme=ONE_VS_ONE,
-    )
     sign = -1.0 if model.n_classes == 2 else 1.0
     same = ("classes_", "class_weight_", "support_", "shape_fit_", "n_features_in_", "feature_names_in_", "fit_status_")
     return {name: getattr(svc, name) for name in same if hasattr(svc, name)} | {
@@ -186,7 +177,6 @@ def _our_attributes(svc: svm.SVC, model: PairModel) -> dict[str, Any]:
         "n_iter_": np.atleast_1d(svc.n_iter_),
         "_model": model,
         "_calibrator": None,
-        "_recipe": recipe,
         "_state": None,
     }
 

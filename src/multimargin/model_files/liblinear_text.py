@@ -7,7 +7,8 @@ import re
 import numpy as np
 
 from multimargin.estimators.linear_svc import LinearSVC
-from multimargin.fitting.linear import LinearDual, linear_attributes, read_linear_recipe
+from multimargin.fitting.linear import LinearDual, linear_attributes
+from multimargin.fitting.spec import linear_spec
 from multimargin.model_files.errors import require
 from multimargin.model_files.text_lines import (
     LARGEST,
@@ -69,7 +70,7 @@ def read_linear_svc(lines: Lines, wanted: int | None) -> LinearSVC:
             "certificate_": unknown_certificate("LIBLINEAR", clf.tol),
             "n_iter_": np.ones(1, dtype=np.int32),
             "fit_status_": 0,
-            "_recipe": read_linear_recipe(clf.get_params(deep=False)),
+            "_spec": linear_spec(clf.get_params(deep=False)),
             "_state": None,
         }
     )
@@ -85,15 +86,15 @@ def linear_svc_text(clf: LinearSVC) -> str:
             f"LIBLINEAR's files hold one function for each class, not the pairs of multi_class={model.scheme!r}; fit "
             "with 'ova', 'cs' or another machine, or use save_model."
         )
-    recipe = clf._recipe
-    hinge = "L2R_L1LOSS_SVC_DUAL" if recipe.loss is Loss.HINGE else "L2R_L2LOSS_SVC_DUAL"
+    spec = clf._spec
+    hinge = "L2R_L1LOSS_SVC_DUAL" if spec.loss is Loss.HINGE else "L2R_L2LOSS_SVC_DUAL"
     coef, intercept = model.coef, model.intercept
     if model.n_classes == 2:
         # Positive for the first label: so it comes first, and a score of 0 goes to the other, as here.
         coef, intercept = model.public_weights()
         solver, labels = hinge, labels[::-1]
     else:
-        solver = CRAMMER_SINGER if recipe.machine.name == "cs" else hinge
+        solver = CRAMMER_SINGER if spec.machine.name == "cs" else hinge
     with_bias = bool(intercept.any())
     head = [f"solver_type {solver}", f"nr_class {len(labels)}", "label" + "".join(f" {label}" for label in labels)]
     head += [f"nr_feature {coef.shape[1]}", f"bias {1 if with_bias else -1}", "w"]

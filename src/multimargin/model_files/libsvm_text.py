@@ -13,7 +13,7 @@ from scipy import sparse
 from multimargin._typing import DataMatrix, FloatArray
 from multimargin.base.matrices import is_sparse, tidy
 from multimargin.estimators.svc import SVC
-from multimargin.fitting.machine import Recipe
+from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.spec import KernelSpec
 from multimargin.model_files.errors import require
 from multimargin.model_files.parts import MAX_DEGREE
@@ -27,8 +27,6 @@ from multimargin.model_files.text_lines import (
 )
 from multimargin.models.calibration import PairCalibrator, Sigmoid
 from multimargin.models.pair_model import PairModel, pair_model_attributes
-from multimargin.problems.machines import MACHINES
-from multimargin.problems.problem import Bias, Loss
 from multimargin.problems.schemes import DAG, ONE_VS_ONE, pair_list
 
 KERNEL_NAMES = {"linear": "linear", "poly": "polynomial", "rbf": "rbf", "sigmoid": "sigmoid"}
@@ -163,7 +161,7 @@ def _make_svc(model: PairModel, classes: np.ndarray, n_features: int, calibrator
     given = kernel.name == "precomputed"
     own = {name: getattr(kernel, name) for name in KERNEL_NUMBERS.get(kernel.name, ())}
     clf = SVC(kernel=kernel.name, calibration=None if calibrator is None else "coupling", **own)
-    recipe = Recipe(MACHINES["ww"], kernel, Loss.HINGE, Bias.EXACT, C=clf.C, tol=clf.tol, scheme=ONE_VS_ONE)
+    spec = FitSpec.from_params(clf.get_params(deep=False), kernel)
     shape = (n_features if given else len(model.support), n_features)
     clf.__dict__.update(
         pair_model_attributes(model, classes, np.ones(len(classes)), shape)
@@ -173,7 +171,7 @@ def _make_svc(model: PairModel, classes: np.ndarray, n_features: int, calibrator
             "n_iter_": np.ones(len(model.intercept), dtype=np.int32),
             "fit_status_": 0,
             "_calibrator": calibrator,
-            "_recipe": recipe,
+            "_spec": spec,
             "_state": None,
         }
     )
@@ -205,7 +203,7 @@ def svc_text(clf: SVC) -> str:
 def _as_pairs(clf: SVC) -> PairModel:
     model = clf._model
     n_classes = len(clf.classes_)
-    name = model.scheme if isinstance(model, PairModel) else clf._recipe.machine.name
+    name = model.scheme if isinstance(model, PairModel) else clf._spec.machine.name
     if n_classes > 2 and (not isinstance(model, PairModel) or model.scheme == DAG):
         raise ValueError(
             f"LIBSVM's files hold one-vs-one votes only, not multi_class={name!r} with {n_classes} classes; fit with "

@@ -11,7 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from multimargin.estimators.linear_svc import LinearSVC
 from multimargin.estimators.svc import SVC
 from multimargin.fitting.linear import check_linear_control, linear_attributes
-from multimargin.fitting.machine import Recipe, check_control, expansion_attributes
+from multimargin.fitting.machine import expansion_attributes
+from multimargin.fitting.parameters import check_control
+from multimargin.fitting.spec import FitSpec
 from multimargin.model_files import parts
 from multimargin.model_files.errors import FaultError, require
 from multimargin.model_files.records import Record, Writer, tagged
@@ -129,26 +131,26 @@ def _unpack_shared(record: Record) -> dict[str, Any]:
 
 def _pack_fit(estimator: Any, name: str, writer: Writer) -> dict[str, Any]:
     """What SVC and LinearSVC have in common."""
-    recipe: Recipe = estimator._recipe
-    packed_recipe = {
-        "machine": pack_machine(recipe.machine, f"{name}.machine", writer, _classes_of(recipe, estimator)),
-        "kernel": parts.pack_kernel(recipe.kernel),
-        "loss": recipe.loss.value,
-        "bias": recipe.bias.value,
-        "C": tagged(recipe.C),
-        "tol": tagged(recipe.tol),
-        "scheme": recipe.scheme,
+    spec: FitSpec = estimator._spec
+    packed_spec = {
+        "machine": pack_machine(spec.machine, f"{name}.machine", writer, _classes_of(spec, estimator)),
+        "kernel": parts.pack_kernel(spec.kernel),
+        "loss": spec.loss.value,
+        "bias": spec.bias.value,
+        "C": tagged(spec.C),
+        "tol": tagged(spec.tol),
+        "scheme": spec.scheme,
     }
     return _pack_shared(estimator, name, writer) | {
         "class_weight": writer.put(f"{name}.class_weight", np.asarray(estimator.class_weight_, dtype=np.float64)),
         "shape_fit": [int(size) for size in estimator.shape_fit_],
         "fit_status": int(estimator.fit_status_),
-        "recipe": packed_recipe,
+        "recipe": packed_spec,
     }
 
 
-def _classes_of(recipe: Recipe, estimator: Any) -> int:
-    return 2 if recipe.scheme else len(estimator.classes_)
+def _classes_of(spec: FitSpec, estimator: Any) -> int:
+    return 2 if spec.scheme else len(estimator.classes_)
 
 
 def _unpack_fit(record: Record) -> tuple[dict[str, Any], tuple[Any, ...]]:
@@ -159,18 +161,18 @@ def _unpack_fit(record: Record) -> tuple[dict[str, Any], tuple[Any, ...]]:
     good = isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and n >= 0 for n in shape)
     require(good and shape[1] == attributes["n_features_in_"], "its data had another shape than its model")
     weight = record.floats("class_weight", (len(classes),), low=0.0)
-    recipe = _unpack_recipe(record.child("recipe"), len(classes))
-    attributes |= {"fit_status_": record.integer("fit_status", high=1), "_recipe": recipe, "_state": None}
+    spec = _unpack_spec(record.child("recipe"), len(classes))
+    attributes |= {"fit_status_": record.integer("fit_status", high=1), "_spec": spec, "_state": None}
     return attributes, (classes, weight, (shape[0], shape[1]))
 
 
-def _unpack_recipe(record: Record, n_classes: int) -> Recipe:
+def _unpack_spec(record: Record, n_classes: int) -> FitSpec:
     scheme = record.text("scheme", ("", *SCHEMES))
     machine = unpack_machine(record.child("machine"))
     if isinstance(machine.components, ComponentTable):  # others exist for any number; theirs would have its square
         n_needed = 2 if scheme else n_classes
         require(machine.components.n_classes == n_needed, "its machine is made for another number of classes")
-    return Recipe(
+    return FitSpec(
         machine=machine,
         kernel=parts.unpack_kernel(record.child("kernel")),
         loss=Loss(record.text("loss", tuple(loss.value for loss in Loss))),
@@ -193,7 +195,7 @@ def _unpack_svc(clf: SVC, record: Record) -> dict[str, Any]:
     classes, _, shape = known
     model = parts.unpack_expansion(record.child("model"), len(classes), shape)
     pairs = isinstance(model, PairModel)
-    scheme = attributes["_recipe"].scheme
+    scheme = attributes["_spec"].scheme
     require(scheme == (model.scheme if isinstance(model, PairModel) else ""), "its model is not that of its machine")
     require(isinstance(clf.kernel, str), "its kernel is no name")
     require(pairs or clf.decision_function_shape == "ovr", "its model has no scores of pairs of classes")
@@ -209,7 +211,7 @@ def _pack_linear_svc(clf: LinearSVC, name: str, writer: Writer) -> dict[str, Any
 def _unpack_linear_svc(_: LinearSVC, record: Record) -> dict[str, Any]:
     attributes, known = _unpack_fit(record)
     model, dual = parts.unpack_linear(record.child("model"), len(known[0]), known[2])
-    require(attributes["_recipe"].scheme == model.scheme, "its model is not that of its machine")
+    require(attributes["_spec"].scheme == model.scheme, "its model is not that of its machine")
     return attributes | linear_attributes(model, dual, *known)
 
 

@@ -10,15 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 from multimargin.estimators.linear_svc import LinearSVC
 from multimargin.estimators.linear_svc_cv import LinearSVCCV
 from multimargin.estimators.svc import SVC
-from multimargin.fitting.machine import Recipe, expansion_attributes
-from multimargin.fitting.parameters import resolve_bias
+from multimargin.fitting.machine import expansion_attributes
+from multimargin.fitting.spec import FitSpec
 from multimargin.model_files.text_lines import unknown_certificate
 from multimargin.model_selection.estimator import SVCCV
 from multimargin.model_selection.pair_selection import PerPairSVC
 from multimargin.models.pair_model import PairModel, pair_model_attributes
-from multimargin.problems.machines import MACHINES, Machine
-from multimargin.problems.problem import Loss
-from multimargin.problems.schemes import find_scheme
 
 
 def what_to_save(estimator: Any) -> Any:
@@ -48,7 +45,7 @@ def _chosen_linear(search: LinearSVCCV) -> LinearSVC:
     shared = set(LinearSVC().get_params(deep=False)) & set(known)
     model = LinearSVC(**{name: known[name] for name in shared}, C=float(search.C_[0]))
     public = ("classes_", "class_weight_", "coef_", "intercept_", "support_", "shape_fit_", "certificate_", "n_iter_")
-    more = ("fit_status_", "n_features_in_", "feature_names_in_", "_model", "_dual", "_recipe")
+    more = ("fit_status_", "n_features_in_", "feature_names_in_", "_model", "_dual", "_spec")
     model.__dict__.update({name: vars(search)[name] for name in (*public, *more) if name in vars(search)})
     return model
 
@@ -72,22 +69,9 @@ def _learnt(online: Any) -> SVC:
             "n_iter_": np.atleast_1d(online.n_iter_),
             "fit_status_": int(getattr(online, "fit_status_", 1)),
             "certificate_": unknown_certificate("OnlineSVC", clf.tol),
-            "_recipe": getattr(online, "_recipe", None) or _recipe_of(clf, model),
+            "_spec": getattr(online, "_spec", None) or FitSpec.from_params(clf.get_params(deep=False), model.kernel),
             "_state": None,
         }
         | told
     )
     return clf
-
-
-def _recipe_of(clf: SVC, model: Any) -> Recipe:
-    choice = find_scheme(clf.multi_class)
-    return Recipe(
-        machine=choice if isinstance(choice, Machine) else MACHINES["ww"],
-        kernel=model.kernel,
-        loss=Loss.HINGE,
-        bias=resolve_bias(clf.bias, choice),
-        C=float(clf.C),
-        tol=float(clf.tol),
-        scheme="" if isinstance(choice, Machine) else choice,
-    )

@@ -15,7 +15,7 @@ SKOPS_TYPES = (
     "multimargin.solvers.certificate.Certificate",
     "multimargin.solvers.certificate_table.CertificateTable",
     "multimargin.estimators.svc.SVC",
-    "multimargin.fitting.machine.Recipe",
+    "multimargin.fitting.spec.FitSpec",
     "multimargin.kernels.spec.KernelSpec",
     "multimargin.estimators.linear_svc.LinearSVC",
     "multimargin.fitting.linear.LinearDual",

@@ -12,7 +12,8 @@ import numpy as np
 from multimargin import _core
 from multimargin._typing import FloatArray, IntArray
 from multimargin.base.resources import n_threads
-from multimargin.fitting.machine import Recipe, choose_binary_solver, make_options
+from multimargin.fitting.machine import choose_binary_solver, make_options
+from multimargin.fitting.spec import FitSpec
 from multimargin.model_selection.scoring import (
     Decision,
     Point,
@@ -31,10 +32,10 @@ from multimargin.solvers.report import Progress
 ENTRIES_AT_ONCE = 8_000_000
 
 
-def follows_binary_paths(recipe: Recipe, params: dict[str, Any]) -> bool:
+def follows_binary_paths(spec: FitSpec, params: dict[str, Any]) -> bool:
     """Return whether a machine is a list of binary problems that the core takes along C by itself."""
-    separable = bool(recipe.scheme) or recipe.machine is MACHINES["ova"]
-    return separable and recipe.bias is Bias.EXACT and params["solver"] == "auto"
+    separable = bool(spec.scheme) or spec.machine is MACHINES["ova"]
+    return separable and spec.bias is Bias.EXACT and params["solver"] == "auto"
 
 
 class BinaryPaths:
@@ -46,21 +47,21 @@ class BinaryPaths:
 
     def __init__(self, work: Any, gamma: float, folds: Sequence[int], Cs: FloatArray, stop: Stop | None) -> None:
         self.work, self.gamma, self.folds, self.Cs, self.stop = work, gamma, folds, Cs, stop
-        self.recipe: Recipe = work.recipe(gamma)
+        self.spec: FitSpec = work.spec(gamma)
 
     def run(self) -> list[tuple[int, list[Point]]]:
         """Return the points of each fold, fewer than Cs where it was stopped."""
         store = self.work.store(self.gamma)
         by_fold = [self._statements(fold) for fold in self.folds]
-        solver, _ = choose_binary_solver(self.work.params["solver"], self.recipe.kernel)
-        options = make_options(self.work.params, self.recipe, len(self.work.y), solver, small=False).to_core()
+        solver, _ = choose_binary_solver(self.work.params["solver"], self.spec.kernel)
+        options = make_options(self.work.params, self.spec, len(self.work.y), solver, small=False).to_core()
         options.cache_bytes = self.work.kernels.bytes_left
         result = _core.solve_binary_paths(
             store.core,
             # The folds of a pair one after the other: they read the same part of the matrix.
             [statements[p] for p in range(len(by_fold[0][1])) for _, statements in by_fold],
             self.Cs,
-            getattr(_core.Loss, self.recipe.loss.value),
+            getattr(_core.Loss, self.spec.loss.value),
             options,
             self.work.pool,
             None if self.stop is None else self._watch(sum(len(s) for _, s in by_fold)),
@@ -84,7 +85,7 @@ class BinaryPaths:
         kept = self.work.statements
         if fold not in kept:
             data = self.work.data(fold)
-            problems = pair_problems(data) if self.recipe.scheme else class_problems(data)
+            problems = pair_problems(data) if self.spec.scheme else class_problems(data)
             stated = [_core.BinaryStatement(p.rows, p.n_positive, p.C, None) for p in problems]
             kept[fold] = problems, stated
         found: tuple[list[BinaryProblem], list[Any]] = kept[fold]
@@ -103,7 +104,7 @@ class BinaryPaths:
     def _points(self, found: list[_Solved]) -> list[tuple[int, list[Point]]]:
         began = time.perf_counter()
         held_out = _HeldOut(self.work, self.gamma)
-        decided = held_out.by_pairs(found) if self.recipe.scheme else [held_out.by_classes(each) for each in found]
+        decided = held_out.by_pairs(found) if self.spec.scheme else [held_out.by_classes(each) for each in found]
         seconds = (time.perf_counter() - began) / max(1, sum(each.n_done for each in found))
         return [(each.fold, each.points(*of, seconds)) for each, of in zip(found, decided, strict=True)]
 

@@ -21,8 +21,7 @@ from multimargin.estimators.declared import parameter
 from multimargin.estimators.shared import FitParameters, KernelParameters, PrecomputedKernels
 from multimargin.estimators.svc import DATA, SVC, old_state_unless_done
 from multimargin.fitting import parameters as check
-from multimargin.fitting.machine import check_control
-from multimargin.fitting.parameters import validate_data
+from multimargin.fitting.parameters import check_control, validate_data
 from multimargin.fitting.warm_starts import check_costs
 from multimargin.model_selection import run as searching
 from multimargin.model_selection.distribute import leaves_this_machine, local

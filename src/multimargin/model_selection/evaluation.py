@@ -13,7 +13,7 @@ import numpy as np
 from multimargin import _core
 from multimargin._typing import BoolArray, DataMatrix, FloatArray, IntArray
 from multimargin.base.interrupts import allowed
-from multimargin.fitting.machine import Recipe, read_recipe
+from multimargin.fitting.spec import FitSpec, kernel_spec
 from multimargin.kernels.store import KernelStore
 from multimargin.model_selection.binary_paths import BinaryPaths, follows_binary_paths
 from multimargin.model_selection.machine_paths import MachinePath, PairPath
@@ -101,7 +101,7 @@ def evaluate_gamma(
             units.extend(_score_all(problem, gamma, Cs, BinaryPaths(work, gamma, folds, Cs, stop).run()))
         else:
             for position, fold in enumerate(folds):
-                path = (PairPath if work.recipe(gamma).scheme else MachinePath)(work, gamma, fold, stop)
+                path = (PairPath if work.spec(gamma).scheme else MachinePath)(work, gamma, fold, stop)
                 points = path.along(Cs, (position, len(folds)))
                 units.extend(_score_all(problem, gamma, Cs, [(fold, points)]))
     except KeyboardInterrupt as interrupt:
@@ -160,9 +160,9 @@ class Workplace:
         self.place = np.empty(n, dtype=np.int64)
         self.place[self.order] = np.arange(n)
         self._data: dict[int, TrainingSet] = {}
-        self._recipe = read_recipe(self.params | {"C": 1.0, "gamma": 1.0}, self.data(0))
-        self.binary = follows_binary_paths(self._recipe, self.params)
-        self.kernels = SharedKernels(self.X, self._recipe.kernel, self.params["cache_size"], on_reading=self.binary)
+        self._spec = kernel_spec(self.params | {"C": 1.0, "gamma": 1.0}, self.data(0))
+        self.binary = follows_binary_paths(self._spec, self.params)
+        self.kernels = SharedKernels(self.X, self._spec.kernel, self.params["cache_size"], on_reading=self.binary)
         self.statements: dict[int, Any] = {}
         self.pool = _core.PathPool()
 
@@ -172,21 +172,21 @@ class Workplace:
 
     @property
     def scheme(self) -> str:
-        return self._recipe.scheme
+        return self._spec.scheme
 
     @property
     def needs_scores(self) -> bool:
         """Whether a scorer may ask for ``decision_function``."""
         return any(scorer is not None for scorer in self.problem.scorers.values())
 
-    def recipe(self, gamma: float) -> Recipe:
-        """Return the recipe with this gamma."""
-        kernel = self._recipe.kernel
-        return replace(self._recipe, kernel=replace(kernel, gamma=gamma) if kernel.name in WITH_GAMMA else kernel)
+    def spec(self, gamma: float) -> FitSpec:
+        """Return the spec with this gamma."""
+        kernel = self._spec.kernel
+        return replace(self._spec, kernel=replace(kernel, gamma=gamma) if kernel.name in WITH_GAMMA else kernel)
 
     def store(self, gamma: float) -> KernelStore:
         """Return the store of the trained kernel: that of a regularised bias has an offset."""
-        return self.kernels.at(gamma, 1.0 if self._recipe.bias is Bias.REGULARIZED else 0.0)
+        return self.kernels.at(gamma, 1.0 if self._spec.bias is Bias.REGULARIZED else 0.0)
 
     def data(self, fold: int) -> TrainingSet:
         """Return the training part of a fold at C = 1, as rows of the sorted X; class weights are those of the part."""

@@ -262,7 +262,7 @@ def _theory(model: Any, X: Any, y: Any) -> str:
     if not isinstance(model, SVC):
         return _paragraph("Nothing: the model is not a single multimargin.SVC.", "note")
     text = _paragraph(str(count_support(model)))
-    if X is None or not model._recipe.kernel.positive_semidefinite or not _trained_on(model, X, y):
+    if X is None or not model._spec.kernel.positive_semidefinite or not _trained_on(model, X, y):
         note = "No bound: it needs a positive semi-definite kernel, and the rows that the model was trained on."
         return text + _paragraph(note, "note")
     found = generalization_bound(model, X, y)

@@ -29,11 +29,11 @@ class _Path:
 
     def __init__(self, work: Any, gamma: float, fold: int, stop: Stop | None) -> None:
         self.work, self.gamma, self.fold, self.stop = work, gamma, fold, stop
-        self.recipe, self.store = work.recipe(gamma), work.store(gamma)
+        self.spec, self.store = work.spec(gamma), work.store(gamma)
         self.data, self.test = work.data(fold), work.test_rows(fold)
         if work.kernels.whole:  # then the matrix takes the place of the data everywhere
             self.data = replace(self.data, gram=work.kernels.gram)
-            self.recipe = replace(self.recipe, kernel=self.store.kernel.with_offset(0.0))
+            self.spec = replace(self.spec, kernel=self.store.kernel.with_offset(0.0))
         self.share = (0.0, 1.0)  # of the work that is done, and of which each C is
 
     def along(self, Cs: FloatArray, place: tuple[int, int]) -> list[Point]:
@@ -102,7 +102,7 @@ class MachinePath(_Path):
         return seeded
 
     def _problem(self, C: float) -> DualProblem:
-        r = self.recipe
+        r = self.spec
         return DualProblem(self.data.at(C), r.machine, r.kernel, r.loss, r.bias, given_store=self.store)
 
     def solve(
@@ -111,7 +111,7 @@ class MachinePath(_Path):
         """Train at one C."""
         problem = self._problem(C)
         watch = None if self.stop is None else self.watch
-        solution, certificate = solve_and_certify(self.work.params, problem, self.recipe, start, watch)
+        solution, certificate = solve_and_certify(self.work.params, problem, self.spec, start, watch)
 
         def decide() -> tuple[Decision, int]:
             model = KernelModel.from_amounts(problem, solution.state.amounts, solution.state.bias)
@@ -131,7 +131,7 @@ class PairPath(_Path):
         self, C: float, start: PairState | None
     ) -> tuple[PairState, Certificate, BaseException | None, Callable[[], tuple[Decision, int]]]:
         """Train all pairs at one C."""
-        fit = PairFit.of(self.data.at(C), self.recipe, self.store)
+        fit = PairFit.of(self.data.at(C), self.spec, self.store)
         watch = None if self.stop is None else self.watch
         batch, certificate = solve_and_certify_pairs(self.work.params, fit, start, watch)
         amounts = batch.solutions.amounts
@@ -141,7 +141,7 @@ class PairPath(_Path):
             sums = [model.pair_beta(pair) for pair in range(len(amounts))]
             D = np.column_stack([self.held_out(model.support[at], beta[:, None])[:, 0] for at, beta in sums])
             decision = decide_pairs(
-                D + model.intercept, self.work.n_classes, self.work.params, self.recipe.scheme, detail=True
+                D + model.intercept, self.work.n_classes, self.work.params, self.spec.scheme, detail=True
             )
             return decision, len(model.support)
 

@@ -28,7 +28,7 @@ from multimargin.online.parameters import (
     check_unchanged,
     check_weights,
     class_weights,
-    make_recipe,
+    make_spec,
     merge_classes,
     parameters_of,
 )
@@ -216,7 +216,7 @@ class OnlineSVC(StreamAttributes, KernelParameters):
                 stream = Stream.begin(params, rows, weight)
             else:
                 check_unchanged(params, stream.params)
-                check_range(rows, stream.recipe.kernel)
+                check_range(rows, stream.spec.kernel)
                 stream.settle()
             known = stream.classes if len(stream.classes) else None
             fixed = stream.fixed or classes is not None
@@ -235,7 +235,7 @@ class OnlineSVC(StreamAttributes, KernelParameters):
         self._stream = stream
         self.classes_ = stream.classes
         self.n_iter_ = np.array([stream.n_steps])
-        for name in ("certificate_", "fit_status_", "_finished", "_recipe"):
+        for name in ("certificate_", "fit_status_", "_finished", "_spec"):
             self.__dict__.pop(name, None)
 
     def _learn(
@@ -326,7 +326,7 @@ class OnlineSVC(StreamAttributes, KernelParameters):
         stream.n_seen = stream.n_seen if X is None else len(ids)
         self._replace(stream)
         attributes = fitted.attributes | {"support_": ids[fitted.attributes["support_"]].astype(np.int32)}
-        self.__dict__.update({name: attributes[name] for name in ("certificate_", "fit_status_", "n_iter_", "_recipe")})
+        self.__dict__.update({name: attributes[name] for name in ("certificate_", "fit_status_", "n_iter_", "_spec")})
         self._finished = attributes
         if fitted.error is not None:
             raise fitted.error
@@ -347,10 +347,10 @@ class OnlineSVC(StreamAttributes, KernelParameters):
         stream: Stream | None = self.__dict__.get("_stream")
         if stream is None:
             points = check_array(X_pool, **DATA)
-            recipe = make_recipe(self.get_params(deep=False), points, np.ones(points.shape[0]))
-            return choose_rows(None, points, (n, strategy), recipe.kernel, self.random_state)
+            spec = make_spec(self.get_params(deep=False), points, np.ones(points.shape[0]))
+            return choose_rows(None, points, (n, strategy), spec.kernel, self.random_state)
         points = validate_data(self, X_pool, reset=False, **DATA)
-        return choose_rows(self._predictor()[1], points, (n, strategy), stream.recipe.kernel, self.random_state)
+        return choose_rows(self._predictor()[1], points, (n, strategy), stream.spec.kernel, self.random_state)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the scores that decide, as SVC does; zeros while there is one class only."""

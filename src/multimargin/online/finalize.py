@@ -9,9 +9,10 @@ import numpy as np
 from multimargin._typing import DataMatrix, FloatArray, IntArray
 from multimargin.base.matrices import dense
 from multimargin.estimators.svc import SVC
-from multimargin.fitting.machine import Fitted, prepare, run_fit, warn_if_unfinished
+from multimargin.fitting.machine import Fitted, run_fit, warn_if_unfinished
 from multimargin.fitting.pairs import PairState, run_pair_fit
 from multimargin.fitting.progress import FitTask
+from multimargin.fitting.spec import prepare
 from multimargin.online.learner import ONE_VS_ALL, Kept, Learner
 from multimargin.online.stream import Stream
 from multimargin.problems.schemes import pair_list, pair_problems
@@ -59,8 +60,8 @@ def _solve(
     places, ids = matching
     shared = {name: getattr(estimator, name) for name in SHARED}
     cache: Any = max(estimator.cache_size, 64.0)
-    params = SVC(**shared, gamma=learner.recipe.kernel.gamma, cache_size=cache).get_params(deep=False)
-    data, recipe = prepare(params, data)
+    params = SVC(**shared, gamma=learner.spec.kernel.gamma, cache_size=cache).get_params(deep=False)
+    data, spec = prepare(params, data)
     kept = learner.kept()
     duals = np.zeros((len(data.y), kept.duals.shape[1]))
     positions = np.full(data.X.shape[0], -1)
@@ -71,10 +72,10 @@ def _solve(
     start = _start(learner, data, duals)
     task = FitTask(estimator, data.X, data.y)
     if isinstance(start, PairState):
-        fitted = run_pair_fit(params, data, recipe, start, task)
+        fitted = run_pair_fit(params, data, spec, start, task)
     else:
-        fitted = run_fit(params, data, recipe, start, task)
-    warn_if_unfinished(fitted, data.X, recipe)
+        fitted = run_fit(params, data, spec, start, task)
+    warn_if_unfinished(fitted, data.X, spec)
     solution = _duals_of(learner, data, fitted.state)
     X = data.X[data.rows]
     rows = dense(X)
@@ -84,7 +85,7 @@ def _solve(
 def _start(learner: Learner, data: TrainingSet, duals: FloatArray) -> PairState | SolverState:
     """The dual variables as SVC's solvers lay them out."""
     d = learner.n_classes
-    if learner.recipe.scheme == ONE_VS_ALL:
+    if learner.spec.scheme == ONE_VS_ALL:
         places = components_by_class(data.y, d)
         amounts = np.zeros((len(data.y), d))
         np.put_along_axis(amounts, places, np.abs(duals), axis=1)
@@ -101,7 +102,7 @@ def _start(learner: Learner, data: TrainingSet, duals: FloatArray) -> PairState 
 def _duals_of(learner: Learner, data: TrainingSet, state: Any) -> FloatArray:
     """A solver's state as the learner lays it out."""
     d, n = learner.n_classes, len(data.y)
-    if learner.recipe.scheme == ONE_VS_ALL:
+    if learner.spec.scheme == ONE_VS_ALL:
         by_class = np.take_along_axis(state.amounts, components_by_class(data.y, d), axis=1)
         return np.where(data.y[:, None] == np.arange(d), by_class, -by_class)
     if not learner.binary:

@@ -14,7 +14,7 @@ import numpy as np
 from multimargin import _core
 from multimargin._typing import FloatArray, IntArray
 from multimargin.base.resources import n_threads
-from multimargin.fitting.machine import Recipe
+from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.spec import KernelSpec
 from multimargin.kernels.store import KernelStore
 from multimargin.models.kernel_model import KernelModel
@@ -75,24 +75,24 @@ class Learner:
 
     Parameters
     ----------
-    recipe : Recipe
+    spec : FitSpec
         Machine or scheme, kernel and bias; ``scheme`` is also set for one-vs-all.
     options : OnlineOptions
     n_features, n_classes, seed : int
     state : dict or None
-        What another learner of the same recipe left.
+        What another learner of the same spec left.
     """
 
     def __init__(
         self,
-        recipe: Recipe,
+        spec: FitSpec,
         options: OnlineOptions,
         shape: tuple[int, int],
         *,
         seed: int = 0,
         state: State | None = None,
     ) -> None:
-        self.recipe, self.options, self.seed = recipe, options, seed
+        self.spec, self.options, self.seed = spec, options, seed
         self.n_features, self.n_classes = shape
         self.steps_before = 0
         self.core = self._make_core(state)
@@ -100,7 +100,7 @@ class Learner:
     @property
     def binary(self) -> bool:
         """Whether it consists of binary machines."""
-        return bool(self.recipe.scheme)
+        return bool(self.spec.scheme)
 
     @property
     def n_steps(self) -> int:
@@ -108,17 +108,17 @@ class Learner:
 
     @property
     def _trained_kernel(self) -> KernelSpec:
-        kernel = self.recipe.kernel
-        return kernel.with_offset(1.0) if self.recipe.bias is Bias.REGULARIZED else kernel
+        kernel = self.spec.kernel
+        return kernel.with_offset(1.0) if self.spec.bias is Bias.REGULARIZED else kernel
 
     def _make_core(self, state: State | None) -> Any:
         kernel, options = self._trained_kernel.to_core(), self.options.to_core()
         if self.binary:
-            scheme = self.recipe.scheme
+            scheme = self.spec.scheme
             if state is None:
                 return _core.OnlineBinaries(kernel, self.n_features, scheme, self.n_classes, options, self.seed)
             return _core.OnlineBinaries(kernel, state, scheme, self.n_classes, options)
-        machine = _core_machine(self.recipe.machine, self.n_classes)
+        machine = _core_machine(self.spec.machine, self.n_classes)
         if state is None:
             return _core.OnlineMachine(kernel, self.n_features, machine, options, self.seed)
         return _core.OnlineMachine(kernel, state, machine, options)
@@ -133,7 +133,7 @@ class Learner:
         self.core = self._make_core(state)
 
     def _replaced(self, n_classes: int, state: State) -> Learner:
-        other = Learner(self.recipe, self.options, (self.n_features, n_classes), state=state)
+        other = Learner(self.spec, self.options, (self.n_features, n_classes), state=state)
         other.steps_before = self.n_steps
         return other
 
@@ -162,7 +162,7 @@ class Learner:
         ends = np.cumsum(state["counts"])
         for machine, (count, end) in enumerate(zip(state["counts"], ends, strict=True)):
             slots, beta = state["slots"][end - count : end], state["beta"][end - count : end]
-            if self.recipe.scheme == ONE_VS_ALL:
+            if self.spec.scheme == ONE_VS_ALL:
                 table[slots, machine] = beta
             else:
                 i, j = pair_list(self.n_classes)[machine]
@@ -177,23 +177,23 @@ class Learner:
         codes, duals = kept.codes[used], kept.duals[used]
         n_support = np.bincount(codes, minlength=self.n_classes).astype(np.int32)
         shared = (kept.ids[used], kept.X[used], n_support)
-        if self.recipe.scheme in (ONE_VS_ONE, DAG):
+        if self.spec.scheme in (ONE_VS_ONE, DAG):
             others = np.arange(self.n_classes) != codes[:, None]
             coef = duals[others].reshape(len(used), self.n_classes - 1)
             intercept = self._pair_intercept(codes, duals)
-            return PairModel(*shared, np.ascontiguousarray(coef.T), intercept, self.recipe.kernel, self.recipe.scheme)
-        beta = duals if self.binary else coefficients(self.recipe.machine, duals, codes, self.n_classes)
+            return PairModel(*shared, np.ascontiguousarray(coef.T), intercept, self.spec.kernel, self.spec.scheme)
+        beta = duals if self.binary else coefficients(self.spec.machine, duals, codes, self.n_classes)
         intercept = np.zeros(self.n_classes)
-        if self.recipe.bias is Bias.REGULARIZED:  # the weight of the constant feature: HL02 (10)
+        if self.spec.bias is Bias.REGULARIZED:  # the weight of the constant feature: HL02 (10)
             intercept = beta.sum(axis=0)
-        elif self.recipe.bias is Bias.EXACT:
+        elif self.spec.bias is Bias.EXACT:
             intercept = self.core.biases()
-        return KernelModel(*shared, np.ascontiguousarray(beta), intercept, self.recipe.kernel)
+        return KernelModel(*shared, np.ascontiguousarray(beta), intercept, self.spec.kernel)
 
     def _pair_intercept(self, codes: IntArray, duals: FloatArray) -> FloatArray:
-        if self.recipe.bias is Bias.EXACT:
+        if self.spec.bias is Bias.EXACT:
             return np.asarray(self.core.biases())
-        if self.recipe.bias is Bias.NONE:
+        if self.spec.bias is Bias.NONE:
             return np.zeros(len(pair_list(self.n_classes)))
         sums = np.array([duals[codes == c].sum(axis=0) for c in range(self.n_classes)])
         return np.array([sums[i, j] + sums[j, i] for i, j in pair_list(self.n_classes)])
@@ -222,7 +222,7 @@ def _extend_members(state: State, learner: Learner, places: IntArray, n_classes:
     ends = np.cumsum(state["counts"])
     parts = {}
     names = ("slots", "beta", "errors")
-    if learner.recipe.scheme == ONE_VS_ALL:
+    if learner.spec.scheme == ONE_VS_ALL:
         old: list[Any] = [int(places[c]) for c in range(learner.n_classes)]
         new: list[Any] = list(range(n_classes))
     else:
@@ -234,7 +234,7 @@ def _extend_members(state: State, learner: Learner, places: IntArray, n_classes:
     for key in new:
         if key in parts:
             continue
-        if learner.recipe.scheme == ONE_VS_ALL:
+        if learner.spec.scheme == ONE_VS_ALL:
             slots = np.flatnonzero(labels >= 0)
             y = np.where(labels[slots] == key, 1.0, -1.0)
         else:
@@ -252,7 +252,7 @@ def _join_members(state: State, parts: list[list[np.ndarray]]) -> None:
 
 def _extend_variables(state: State, learner: Learner, places: IntArray, n_classes: int) -> None:
     """Variables of the new components are 0, and so are the columns of the new classes."""
-    machine, before = learner.recipe.machine, learner.n_classes
+    machine, before = learner.spec.machine, learner.n_classes
     old, new = machine.table(before), machine.table(n_classes)
     n_slots, labels = len(state["labels"]), state["labels"]
     amounts = np.zeros((n_slots, new.class1.shape[1]))
@@ -309,7 +309,7 @@ def _slots_by_class(kept: Kept, n_classes: int) -> tuple[State, IntArray]:
 def _fill_members(state: State, learner: Learner, kept: Kept, slots: IntArray, store: KernelStore) -> None:
     d, rows = learner.n_classes, np.arange(len(kept.codes))
     parts: list[list[np.ndarray]] = []
-    if learner.recipe.scheme == ONE_VS_ALL:
+    if learner.spec.scheme == ONE_VS_ALL:
         machines = [(rows, kept.duals[:, c], np.where(kept.codes == c, 1.0, -1.0)) for c in range(d)]
     else:
         machines = []
@@ -326,7 +326,7 @@ def _fill_members(state: State, learner: Learner, kept: Kept, slots: IntArray, s
 
 
 def _fill_variables(state: State, learner: Learner, kept: Kept, slots: IntArray, store: KernelStore) -> None:
-    machine, d = learner.recipe.machine, learner.n_classes
+    machine, d = learner.spec.machine, learner.n_classes
     plain = Machine(machine.name, machine.bound, False, machine.components)
     raw = coefficients(plain, kept.duals, kept.codes, d)
     if machine.sum_to_zero:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,13 +14,13 @@ from multimargin._typing import DataMatrix, FloatArray
 from multimargin.base.resources import MEGABYTE
 from multimargin.estimators.svc import DATA
 from multimargin.fitting import parameters as check
-from multimargin.fitting.machine import Recipe
 from multimargin.fitting.parameters import validate_data
+from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.spec import KERNELS
 from multimargin.kernels.store import check_range
 from multimargin.online.learner import ONE_VS_ALL, OnlineOptions
-from multimargin.problems.machines import MACHINES, Machine
-from multimargin.problems.problem import Bias, Loss
+from multimargin.problems.machines import MACHINES
+from multimargin.problems.problem import Bias
 from multimargin.problems.schemes import find_scheme
 from multimargin.problems.training_set import TrainingSet
 
@@ -86,7 +87,7 @@ def check_rows(estimator: Any, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tu
     return rows, labels
 
 
-def make_recipe(params: dict[str, Any], X: DataMatrix, weight: FloatArray) -> Recipe:
+def make_spec(params: dict[str, Any], X: DataMatrix, weight: FloatArray) -> FitSpec:
     """Return machine, kernel and bias; gamma="scale" is that of the rows at hand and stays."""
     check_parameters(params)
     choice = find_scheme(params["multi_class"])
@@ -97,25 +98,24 @@ def make_recipe(params: dict[str, Any], X: DataMatrix, weight: FloatArray) -> Re
             f"bias='exact' with multi_class={params['multi_class']!r} cannot be learnt from a stream, because its "
             "constraints tie all examples together; use bias='none' or 'regularized', or multi_class='ovo'."
         )
-    machine = choice if isinstance(choice, Machine) else MACHINES["ww"]
-    scheme = choice if isinstance(choice, str) else ONE_VS_ALL if separate else ""
     n, ones = X.shape[0], np.ones(2)
     rows = np.flatnonzero(weight > 0) if (weight > 0).any() else np.arange(n)
     used = np.where(weight > 0, weight, 1.0)[rows]
     data = TrainingSet(X, np.arange(2), rows, np.zeros(len(rows), dtype=np.int64), used, ones, used)
     kernel = check.resolve_kernel(params, data)
     check_range(X, kernel)
-    return Recipe(machine, kernel, Loss.HINGE, bias, float(params["C"]), float(params["tol"]), scheme)
+    spec = FitSpec.from_params(params, kernel, bias)
+    return replace(spec, scheme=ONE_VS_ALL) if spec.machine is MACHINES[ONE_VS_ALL] and not spec.scheme else spec
 
 
-def make_options(params: dict[str, Any], recipe: Recipe) -> OnlineOptions:
+def make_options(params: dict[str, Any], spec: FitSpec) -> OnlineOptions:
     """Return the core's options."""
     return OnlineOptions(
         selection=params["selection"],
         reprocess=int(params["reprocess"]),
         budget=-1 if params["budget"] is None else int(params["budget"]),
-        exact_bias=recipe.bias is Bias.EXACT,
-        tol=recipe.tol,
+        exact_bias=spec.bias is Bias.EXACT,
+        tol=spec.tol,
         cache_bytes=float(params["cache_size"]) * MEGABYTE,
     )
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from multimargin._typing import DataMatrix, FloatArray, IntArray
 from multimargin.base.resources import n_threads
-from multimargin.fitting.machine import Recipe
 from multimargin.fitting.parameters import check_seed
+from multimargin.fitting.spec import FitSpec
 from multimargin.models.pair_model import PairModel
 from multimargin.online.learner import Learner, OnlineOptions
 from multimargin.online.monitoring import StreamHistory
-from multimargin.online.parameters import class_weights, make_options, make_recipe
+from multimargin.online.parameters import class_weights, make_options, make_spec
 from multimargin.problems.machines import MACHINES
 
 # Rows that are remembered while there is one class only.
@@ -51,7 +51,7 @@ class Stream:
     """All that an OnlineSVC has learnt; pickles, and goes on bit by bit."""
 
     params: dict[str, Any]
-    recipe: Recipe
+    spec: FitSpec
     options: OnlineOptions
     n_features: int
     seed: int
@@ -67,10 +67,10 @@ class Stream:
     @classmethod
     def begin(cls, params: dict[str, Any], rows: DataMatrix, weight: FloatArray) -> Stream:
         """Return an empty stream for rows like these; what is wrong with the parameters is said here."""
-        recipe = make_recipe(params, rows, weight)
+        spec = make_spec(params, rows, weight)
         state = params["random_state"]
         seed = int(check_seed("random_state", 0 if state is None else state).randint(2**31 - 1))
-        return cls(dict(params), recipe, make_options(params, recipe), rows.shape[1], seed)
+        return cls(dict(params), spec, make_options(params, spec), rows.shape[1], seed)
 
     def __getstate__(self) -> dict[str, Any]:
         self.settle()
@@ -84,15 +84,15 @@ class Stream:
         """Take in classes; all that were known are among them."""
         before = self.classes
         if self.learner is None and len(classes) > 1:
-            learner = Learner(self.recipe, self.options, (self.n_features, len(classes)), seed=self.seed)
+            learner = Learner(self.spec, self.options, (self.n_features, len(classes)), seed=self.seed)
             code = int(np.searchsorted(classes, before[0])) if len(before) else 0
             for x, cap, number in self._waiting:
                 learner.core.add(x[None, :], np.array([code]), np.array([cap]), np.array([number]), np.array([-1]))
             self.learner, self._waiting = learner, []
         elif self.learner is not None and len(classes) > len(before):
-            if not any(self.recipe.machine is machine for machine in MACHINES.values()) and not self.recipe.scheme:
+            if not any(self.spec.machine is machine for machine in MACHINES.values()) and not self.spec.scheme:
                 raise ValueError(
-                    f"The machine {self.recipe.machine.name!r} is your own, and how it grows by a class is not known; "
+                    f"The machine {self.spec.machine.name!r} is your own, and how it grows by a class is not known; "
                     "give all classes in the first call of partial_fit."
                 )
             self.learner = self.learner.extended(np.searchsorted(classes, before), len(classes))

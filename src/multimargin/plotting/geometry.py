@@ -29,9 +29,7 @@ AT_BOUND = 1e-12
 
 def has_margins(model: Any) -> bool:
     """Return whether a fitted estimator is one whose margins are known here."""
-    return hasattr(model, "_recipe") and isinstance(
-        getattr(model, "_model", None), KernelModel | PairModel | LinearModel
-    )
+    return hasattr(model, "_spec") and isinstance(getattr(model, "_model", None), KernelModel | PairModel | LinearModel)
 
 
 def margin_excess(model: Any, X: ArrayLike) -> FloatArray:
@@ -40,9 +38,9 @@ def margin_excess(model: Any, X: ArrayLike) -> FloatArray:
     Column y at x is min_p m_yp(f(x)) - t_yp: where it is 0 or more, an example of class y at x would cost nothing. Of
     "ovo" and "dag" the margins of class y are its scores in the pairs that it takes part in, with target 1.
     """
-    points, machine, d = model._points(X), model._recipe.machine, len(model.classes_)
+    points, machine, d = model._points(X), model._spec.machine, len(model.classes_)
     excess = np.full((points.shape[0], d), np.inf)
-    if model._recipe.scheme:
+    if model._spec.scheme:
         fitted = model._model
         scores = fitted.pair_scores(points) if isinstance(fitted, PairModel) else fitted.raw_scores(points)
         for (i, j), score in zip(pair_list(d), scores.T, strict=True):
@@ -62,14 +60,14 @@ def bounded_support(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: Array
 
     The others are free: none of their margins is short of its target. With the squared hinge nothing is bounded.
     """
-    recipe, rows = model._recipe, np.asarray(model.support_)
+    spec, rows = model._spec, np.asarray(model.support_)
     checked = check_array(X, **DATA)
-    data = TrainingSet.from_arrays(checked, np.asarray(y), C=recipe.C, sample_weight=sample_weight)
+    data = TrainingSet.from_arrays(checked, np.asarray(y), C=spec.C, sample_weight=sample_weight)
     data = replace(data, C=data.C * model.class_weight_[data.y])
-    if recipe.loss is Loss.SQUARED_HINGE:
+    if spec.loss is Loss.SQUARED_HINGE:
         return np.zeros(len(rows), dtype=bool)
     bounded = np.zeros(checked.shape[0], dtype=bool)
-    if recipe.scheme:
+    if spec.scheme:
         _mark_pairs(model, data, bounded)
     else:
         _mark_machine(model, data, bounded)
@@ -89,11 +87,11 @@ def _mark_pairs(model: Any, data: TrainingSet, bounded: np.ndarray) -> None:
 
 
 def _mark_machine(model: Any, data: TrainingSet, bounded: np.ndarray) -> None:
-    fitted, recipe = model._model, model._recipe
+    fitted, spec = model._model, model._spec
     linear = isinstance(fitted, LinearModel)
     beta = np.zeros((len(bounded), data.n_classes))
     beta[model.support_] = model._dual.beta if linear else fitted.beta
-    problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
+    problem = DualProblem(data, spec.machine, spec.kernel, spec.loss, spec.bias)
     amounts = recover_amounts(problem, beta[data.rows], fitted.scores(data.X[data.rows]))
-    largest = amounts.sum(axis=1) if recipe.machine.bound is Bound.SIMPLEX else amounts.max(axis=1)
+    largest = amounts.sum(axis=1) if spec.machine.bound is Bound.SIMPLEX else amounts.max(axis=1)
     bounded[data.rows] = largest >= data.C * (1 - AT_BOUND)

@@ -193,7 +193,7 @@ def generalization_bound(  # noqa: PLR0913 - the arguments of the theorem
     points, labels = _points(model, X, y)
     weights, scores = _pairs_of(model, points)
     if radius_squared is None:
-        radius_squared = _radius_squared(model, points) + (model._recipe.bias is not Bias.NONE)
+        radius_squared = _radius_squared(model, points) + (model._spec.bias is not Bias.NONE)
     if output_range is None:
         output_range = 2 * float(weights.max()) * float(np.sqrt(radius_squared))
     given = _Given(margin, delta, eta, radius_squared, output_range, len(labels), len(model.classes_))
@@ -262,9 +262,9 @@ def _check_numbers(**numbers: float | None) -> None:
 
 
 def _points(model: Any, X: ArrayLike, y: ArrayLike) -> tuple[Any, np.ndarray]:
-    if not model._recipe.kernel.positive_semidefinite:
+    if not model._spec.kernel.positive_semidefinite:
         raise ValueError(
-            f"kernel={model._recipe.kernel.name!r} is not positive semi-definite, so that the weights have no length; "
+            f"kernel={model._spec.kernel.name!r} is not positive semi-definite, so that the weights have no length; "
             "the bound needs a kernel that is."
         )
     checked, labels = validate_data(
@@ -280,7 +280,7 @@ def _points(model: Any, X: ArrayLike, y: ArrayLike) -> tuple[Any, np.ndarray]:
 
 def _radius_squared(model: Any, points: Any) -> float:
     """Return the largest k(x, x)."""
-    kernel = model._recipe.kernel
+    kernel = model._spec.kernel
     if kernel.name == "precomputed":
         return float(np.diagonal(points).max())
     if kernel.function is not None:

@@ -11,8 +11,8 @@ from scipy import sparse
 from multimargin._typing import FloatArray
 from multimargin.fitting.linear import LinearDual
 from multimargin.fitting.linear_pair_points import scores_together, weights_together
-from multimargin.fitting.machine import Recipe
 from multimargin.fitting.pair_certificates import certify_together
+from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.rounding import kernel_sizes
 from multimargin.models.linear_model import LinearModel
 from multimargin.problems.problem import Bias, DualProblem
@@ -36,7 +36,7 @@ def verify_linear(model: Any, data: TrainingSet) -> Certificate:
 
     The weights that predict must be those of the coefficients: others have an infinite violation.
     """
-    recipe: Recipe = model._recipe
+    spec: FitSpec = model._spec
     dual: LinearDual = model._dual
     if data.X.shape != model.shape_fit_ or not np.isin(dual.support, data.rows).all():
         raise ValueError(
@@ -44,51 +44,51 @@ def verify_linear(model: Any, data: TrainingSet) -> Certificate:
             "the model has a coefficient; verify needs the training data and the weights of the fit."
         )
     linear: LinearModel = model._model
-    if not recipe.scheme:
-        return _assembled(_machine_numbers(linear, dual, recipe, data), recipe)
-    return worst_of(_verify_pairs(linear, dual, recipe, data))
+    if not spec.scheme:
+        return _assembled(_machine_numbers(linear, dual, spec, data), spec)
+    return worst_of(_verify_pairs(linear, dual, spec, data))
 
 
-def _assembled(numbers: Objectives, recipe: Recipe) -> Certificate:
-    return assemble(recipe.kernel, numbers, report=None, tol=recipe.tol, solver=VERIFIER)
+def _assembled(numbers: Objectives, spec: FitSpec) -> Certificate:
+    return assemble(spec.kernel, numbers, report=None, tol=spec.tol, solver=VERIFIER)
 
 
-def _machine_numbers(model: LinearModel, dual: LinearDual, recipe: Recipe, data: TrainingSet) -> Objectives:
-    problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
+def _machine_numbers(model: LinearModel, dual: LinearDual, spec: FitSpec, data: TrainingSet) -> Objectives:
+    problem = DualProblem(data, spec.machine, spec.kernel, spec.loss, spec.bias)
     beta = np.zeros((data.X.shape[0], problem.n_classes))
     beta[dual.support] = dual.beta
     X, beta = data.X[data.rows], beta[data.rows]
     weights = as_scores_sum(problem.machine, np.asarray(X.T @ beta, dtype=np.float64))
-    constant = as_scores_sum(problem.machine, recipe.kernel.offset * beta.sum(axis=0))
+    constant = as_scores_sum(problem.machine, spec.kernel.offset * beta.sum(axis=0))
     scores = np.asarray(X @ weights) + constant
-    bias = model.intercept if recipe.bias is Bias.EXACT else np.zeros(problem.n_classes)
+    bias = model.intercept if spec.bias is Bias.EXACT else np.zeros(problem.n_classes)
     amounts = recover_amounts(problem, beta, scores + bias)
     numbers = evaluate(problem, amounts, scores, bias)
     own = _close(model.coef.T, weights, X, beta)
-    own = own and (recipe.bias is Bias.EXACT or _close_constant(model.intercept, constant, recipe.kernel.offset, beta))
+    own = own and (spec.bias is Bias.EXACT or _close_constant(model.intercept, constant, spec.kernel.offset, beta))
     return examined(problem, amounts, beta, numbers if own else replace(numbers, violation=np.inf), bias)
 
 
-def _verify_pairs(model: LinearModel, dual: LinearDual, recipe: Recipe, data: TrainingSet) -> CertificateTable:
+def _verify_pairs(model: LinearModel, dual: LinearDual, spec: FitSpec, data: TrainingSet) -> CertificateTable:
     """Return the certificates of all pairs: those that nothing is said against together, the others one by one."""
     problems = pair_problems(data)
     beta = _coefficients_of_pairs(dual, problems, data)
     weights = weights_together(data.X, problems, beta)
     with np.errstate(over="ignore", invalid="ignore"):
         scores = scores_together(data.X, problems, weights)
-        scores += recipe.kernel.offset * np.repeat(np.add.reduceat(beta, problems.starts[:-1]), problems.sizes)
-    sizes = kernel_sizes(recipe.kernel, data.X[data.rows])[problems.positions]
-    numbers = judge_together(problems, beta, scores, model.intercept, recipe)
+        scores += spec.kernel.offset * np.repeat(np.add.reduceat(beta, problems.starts[:-1]), problems.sizes)
+    sizes = kernel_sizes(spec.kernel, data.X[data.rows])[problems.positions]
+    numbers = judge_together(problems, beta, scores, model.intercept, spec)
     foreign = ~_close_together(model.coef, weights, problems, beta, data)
     numbers.violation[foreign] = np.inf
     solutions = BinarySolutions(
         Slices(problems.signs * beta, problems.starts), model.intercept, Reports.of_points(numbers.columns)
     )
-    table, doubtful = certify_together(problems, solutions, recipe, sizes, VERIFIER)
+    table, doubtful = certify_together(problems, solutions, spec, sizes, VERIFIER)
     for index in doubtful.tolist():
         own = slice(*problems.starts[index : index + 2].tolist())
-        each = judge_pair(problems[index], beta[own], scores[own], float(model.intercept[index]), recipe, sizes[own])
-        table.put(index, _assembled(replace(each, violation=np.inf) if foreign[index] else each, recipe))
+        each = judge_pair(problems[index], beta[own], scores[own], float(model.intercept[index]), spec, sizes[own])
+        table.put(index, _assembled(replace(each, violation=np.inf) if foreign[index] else each, spec))
     return table
 
 

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from multimargin.base.matrices import same_values
 from multimargin.base.resources import n_threads
-from multimargin.fitting.machine import Recipe
 from multimargin.fitting.parameters import validate_data
+from multimargin.fitting.spec import FitSpec
 from multimargin.models.kernel_model import KernelModel
 from multimargin.models.linear_model import LinearModel
 from multimargin.models.pair_model import PairModel
@@ -49,45 +49,45 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     if hasattr(model, "binary_parts"):
         parts = [verify(*part) for part in model.binary_parts(X, y, sample_weight)]
         return worst_of([each for part in parts for each in part.parts or (part,)])
-    if not hasattr(model, "_recipe"):
+    if not hasattr(model, "_spec"):
         raise TypeError(
             f"model is a {type(model).__name__}, which verify does not know; give a fitted SVC, LinearSVC or "
             "PerPairSVC, of a search its best_estimator_."
         )
-    recipe: Recipe = model._recipe
+    spec: FitSpec = model._spec
     checked_X, labels = validate_data(
         model, X, y, dtype=[np.float64, np.float32], order="C", accept_sparse="csr", reset=False
     )
-    data = TrainingSet.from_arrays(checked_X, labels, C=recipe.C, sample_weight=sample_weight)
+    data = TrainingSet.from_arrays(checked_X, labels, C=spec.C, sample_weight=sample_weight)
     data = _with_class_weights(model, data)
     if isinstance(model._model, LinearModel):
         return verify_linear(model, data)
-    return _verify_expansion(model, recipe, data)
+    return _verify_expansion(model, spec, data)
 
 
-def _verify_expansion(model: Any, recipe: Recipe, data: TrainingSet) -> Certificate:
+def _verify_expansion(model: Any, spec: FitSpec, data: TrainingSet) -> Certificate:
     """Return the certificate of an expansion in support vectors."""
     expansion: KernelModel | PairModel = model._model
     _check_support(model, expansion, data)
-    data, kernel = settle(data, recipe.kernel, model.cache_size)
-    recipe = replace(recipe, kernel=kernel)  # a matrix that the caller computed is tested again
+    data, kernel = settle(data, spec.kernel, model.cache_size)
+    spec = replace(spec, kernel=kernel)  # a matrix that the caller computed is tested again
     if isinstance(expansion, PairModel):
-        return verify_pairs(expansion, recipe, data)
-    problem = DualProblem(data, recipe.machine, recipe.kernel, recipe.loss, recipe.bias)
+        return verify_pairs(expansion, spec, data)
+    problem = DualProblem(data, spec.machine, spec.kernel, spec.loss, spec.bias)
     beta = np.zeros((data.X.shape[0], problem.n_classes))
     beta[expansion.support] = expansion.beta
     scores = problem.store.scores(
         expansion.support.astype(np.int64), expansion.beta, data.kernel_data[data.rows], n_threads()
     )
     # The other rules' bias is in the coefficients already.
-    bias = expansion.intercept if recipe.bias is Bias.EXACT else np.zeros(problem.n_classes)
+    bias = expansion.intercept if spec.bias is Bias.EXACT else np.zeros(problem.n_classes)
     amounts = recover_amounts(problem, beta[data.rows], scores + bias)
     numbers = examined(problem, amounts, beta[data.rows], evaluate(problem, amounts, scores, bias), bias)
     return assemble(
         problem.kernel,
         numbers,
         report=None,
-        tol=recipe.tol,
+        tol=spec.tol,
         solver=("verify", "recomputed from the data"),
     )
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from multimargin._typing import FloatArray
 from multimargin.base.resources import n_threads
-from multimargin.fitting.machine import Recipe
 from multimargin.fitting.pairs import PairFit
+from multimargin.fitting.spec import FitSpec
 from multimargin.models.pair_model import PairModel
 from multimargin.problems.problem import Bias, Loss
 from multimargin.problems.recovery import BOUND_TOLERANCE, SUMS_TOLERANCE
@@ -21,14 +21,14 @@ from multimargin.solvers.certificate_table import worst_of
 from multimargin.solvers.pair_objectives import PairObjectives, evaluate_together
 
 
-def verify_pairs(model: PairModel, recipe: Recipe, data: TrainingSet) -> Certificate:
+def verify_pairs(model: PairModel, spec: FitSpec, data: TrainingSet) -> Certificate:
     """Return the certificates of all pairs, recomputed in float64, as one."""
-    fit = PairFit.of(data, recipe)
+    fit = PairFit.of(data, spec)
     parts = []
     for index, problem in enumerate(fit.problems):
         numbers = _pair_numbers(fit, model, index, problem)
         parts.append(
-            assemble(recipe.kernel, numbers, report=None, tol=recipe.tol, solver=("verify", "recomputed from the data"))
+            assemble(spec.kernel, numbers, report=None, tol=spec.tol, solver=("verify", "recomputed from the data"))
         )
     return worst_of(parts)
 
@@ -44,55 +44,55 @@ def _pair_numbers(fit: PairFit, model: PairModel, index: int, problem: BinaryPro
         weights = np.ascontiguousarray(beta[beta != 0, None])
         scores = fit.store.scores(model.support[used], weights, points, n_threads())[:, 0]
     return judge_pair(
-        problem, by_row[problem.rows], scores, float(model.intercept[index]), fit.recipe, fit.sizes_of(problem)
+        problem, by_row[problem.rows], scores, float(model.intercept[index]), fit.spec, fit.sizes_of(problem)
     )
 
 
 def judge_pair(
-    problem: BinaryProblem, beta: FloatArray, scores: FloatArray, intercept: float, recipe: Recipe, sizes: FloatArray
+    problem: BinaryProblem, beta: FloatArray, scores: FloatArray, intercept: float, spec: FitSpec, sizes: FloatArray
 ) -> Objectives:
     """Return objectives and violation of a pair's coefficients, given its scores without an exact bias."""
     amounts = signs(problem) * beta
     snapped = amounts
-    if recipe.loss is Loss.HINGE:
+    if spec.loss is Loss.HINGE:
         finite = np.where(np.isfinite(problem.C), problem.C, 0.0)
         largest = np.abs(amounts).max(initial=0.0)  # beside which a C may be so huge that its rounding is an amount
         snapped = np.where(np.abs(snapped) <= BOUND_TOLERANCE * np.minimum(finite, largest), 0.0, snapped)
         snapped = np.where(np.abs(problem.C - snapped) <= BOUND_TOLERANCE * finite, problem.C, snapped)
-    numbers = evaluate_with_bias(problem, snapped, scores, intercept, recipe.loss, recipe.bias)
-    if not _is_own_intercept(problem, amounts, recipe, intercept):
+    numbers = evaluate_with_bias(problem, snapped, scores, intercept, spec.loss, spec.bias)
+    if not _is_own_intercept(problem, amounts, spec, intercept):
         numbers = replace(numbers, violation=np.inf)
-    exact_bias = intercept if recipe.bias is Bias.EXACT else None
-    return examined_binary(problem, amounts, numbers, sizes, recipe.loss, exact_bias)
+    exact_bias = intercept if spec.bias is Bias.EXACT else None
+    return examined_binary(problem, amounts, numbers, sizes, spec.loss, exact_bias)
 
 
 def judge_together(
-    problems: BinaryProblems, beta: FloatArray, scores: FloatArray, intercepts: FloatArray, recipe: Recipe
+    problems: BinaryProblems, beta: FloatArray, scores: FloatArray, intercepts: FloatArray, spec: FitSpec
 ) -> PairObjectives:
     """Return the same of all pairs one after the other, but for feasibility and rounding."""
     amounts, C = problems.signs * beta, problems.C
     snapped, first = amounts, problems.starts[:-1]
-    if recipe.loss is Loss.HINGE:
+    if spec.loss is Loss.HINGE:
         finite = np.where(np.isfinite(C), C, 0.0)
         largest = np.repeat(np.maximum.reduceat(np.abs(amounts), first), problems.sizes)
         snapped = np.where(np.abs(snapped) <= BOUND_TOLERANCE * np.minimum(finite, largest), 0.0, snapped)
         snapped = np.where(np.abs(C - snapped) <= BOUND_TOLERANCE * finite, C, snapped)
-    numbers = evaluate_together(problems, snapped, scores, intercepts, recipe.loss, recipe.bias)
-    if recipe.bias is Bias.EXACT:
+    numbers = evaluate_together(problems, snapped, scores, intercepts, spec.loss, spec.bias)
+    if spec.bias is Bias.EXACT:
         return numbers
     wanted, mass = np.add.reduceat(beta, first), np.add.reduceat(np.abs(beta), first)
-    own = np.abs(intercepts - _constant(recipe) * wanted) <= SUMS_TOLERANCE * mass
+    own = np.abs(intercepts - _constant(spec) * wanted) <= SUMS_TOLERANCE * mass
     return replace(numbers, violation=np.where(own, numbers.violation, np.inf))
 
 
-def _constant(recipe: Recipe) -> float:
+def _constant(spec: FitSpec) -> float:
     """What the kernel adds to every product for a bias that is regularised."""
-    return recipe.kernel.offset + (1.0 if recipe.bias is Bias.REGULARIZED else 0.0)
+    return spec.kernel.offset + (1.0 if spec.bias is Bias.REGULARIZED else 0.0)
 
 
-def _is_own_intercept(problem: BinaryProblem, amounts: FloatArray, recipe: Recipe, intercept: float) -> bool:
+def _is_own_intercept(problem: BinaryProblem, amounts: FloatArray, spec: FitSpec, intercept: float) -> bool:
     """Whether an intercept that is no exact bias follows from the coefficients: HL02 (10)."""
-    if recipe.bias is Bias.EXACT:
+    if spec.bias is Bias.EXACT:
         return True
-    wanted = _constant(recipe) * float(np.sum(signs(problem) * amounts))
+    wanted = _constant(spec) * float(np.sum(signs(problem) * amounts))
     return abs(intercept - wanted) <= SUMS_TOLERANCE * float(np.abs(amounts).sum())
