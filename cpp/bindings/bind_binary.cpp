@@ -25,7 +25,7 @@ struct BatchResult {
 
 // Problems as arrays, and what their solves left: a line of numbers for each, and its trace if there is one.
 struct FlatResult {
-    nb::object amounts, table;
+    nb::object variables, table;
     nb::list traces;
     nb::object error;
 };
@@ -52,8 +52,8 @@ FlatResult solve_flat(const Store& store, const nb::tuple& given, Loss loss, con
         solve_batch(batch, options, &watcher);
     }
     FlatResult result;
-    const std::size_t n = batch.amounts.size(), n_problems = unsigned_index(batch.count());
-    result.amounts = nb::cast(to_numpy<double>(std::move(batch.amounts), {n}));
+    const std::size_t n = batch.variables.size(), n_problems = unsigned_index(batch.count());
+    result.variables = nb::cast(to_numpy<double>(std::move(batch.variables), {n}));
     result.table = nb::cast(to_numpy<double>(std::move(batch.table), {n_problems, n_report_columns}));
     for (const std::vector<TracePoint>& trace : batch.traces) result.traces.append(trace_of(trace));
     result.error = watcher.error;
@@ -62,7 +62,7 @@ FlatResult solve_flat(const Store& store, const nb::tuple& given, Loss loss, con
 
 // The points of one problem along C, as arrays over these.
 struct PathResult {
-    nb::object amounts, bias, iterations, seconds, violation, n_support, converged;
+    nb::object variables, bias, iterations, seconds, violation, n_support, converged;
 };
 
 template <class T, class Value>
@@ -74,12 +74,12 @@ nb::object along(const BinaryPath& path, Value value) {
 }
 
 PathResult result_of(const BinaryPath& path) {
-    std::vector<double> amounts;
-    amounts.reserve(path.points.size() * path.rows.size());
+    std::vector<double> variables;
+    variables.reserve(path.points.size() * path.rows.size());
     for (const PathPoint& point : path.points) {
-        amounts.insert(amounts.end(), point.amounts.begin(), point.amounts.end());
+        variables.insert(variables.end(), point.variables.begin(), point.variables.end());
     }
-    return {nb::cast(to_numpy<double>(std::move(amounts), {path.points.size(), path.rows.size()})),
+    return {nb::cast(to_numpy<double>(std::move(variables), {path.points.size(), path.rows.size()})),
             along<double>(path, [](const BinaryReport& r) { return r.bias; }),
             along<std::int64_t>(path, [](const BinaryReport& r) { return r.iterations; }),
             along<double>(path, [](const BinaryReport& r) { return r.seconds; }),
@@ -112,7 +112,7 @@ BatchResult solve_path_statements(const Store& store, const nb::list& statements
     return result;
 }
 
-// (rows, columns, members), a member (amounts, first, sign) with a line of amounts for each C.
+// (rows, columns, members), a member (variables, first, sign) with a line of variables for each C.
 PathShare share_from(const nb::tuple& given, Index n_source, std::vector<Matrix<double>>& kept) {
     PathShare share;
     share.rows = indices_of(nb::cast<Vector1<std::int64_t>>(given[0]));
@@ -122,14 +122,14 @@ PathShare share_from(const nb::tuple& given, Index n_source, std::vector<Matrix<
     share.n_costs = -1;
     for (const nb::handle each : nb::list(given[2])) {
         const nb::tuple member = nb::cast<nb::tuple>(each);
-        const auto amounts = nb::cast<Matrix<double>>(member[0]);
-        const Index n_costs = static_cast<Index>(amounts.shape(0)), width = static_cast<Index>(amounts.shape(1));
+        const auto variables = nb::cast<Matrix<double>>(member[0]);
+        const Index n_costs = static_cast<Index>(variables.shape(0)), width = static_cast<Index>(variables.shape(1));
         const Index first = nb::cast<Index>(member[1]);
         if (share.n_costs < 0) share.n_costs = n_costs;
         const bool fits = first >= 0 && first + static_cast<Index>(share.rows.size()) <= width;
         if (!fits || n_costs != share.n_costs) throw nb::value_error("a member has other rows or costs than its share");
-        share.members.push_back({amounts.data(), width, first, nb::cast<double>(member[2])});
-        kept.push_back(amounts);
+        share.members.push_back({variables.data(), width, first, nb::cast<double>(member[2])});
+        kept.push_back(variables);
     }
     if (share.members.empty()) throw nb::value_error("a share needs members");
     return share;
@@ -262,14 +262,14 @@ void bind_binary(nb::module_& module) {
     nb::class_<Statement>(module, "BinaryStatement")
         .def(nb::new_(&make_statement), "rows"_a, "n_positive"_a, "C"_a, "start"_a.none());
     nb::class_<FlatResult>(module, "FlatResult")
-        .def_ro("amounts", &FlatResult::amounts)
+        .def_ro("amounts", &FlatResult::variables)
         .def_ro("table", &FlatResult::table)
         .def_ro("traces", &FlatResult::traces)
         .def_ro("error", &FlatResult::error);
     module.def("report_columns", [] { return std::vector<std::string>(report_columns.begin(), report_columns.end()); });
     nb::class_<PathPool>(module, "PathPool").def(nb::init<>());
     nb::class_<PathResult>(module, "PathResult")
-        .def_ro("amounts", &PathResult::amounts)
+        .def_ro("amounts", &PathResult::variables)
         .def_ro("bias", &PathResult::bias)
         .def_ro("iterations", &PathResult::iterations)
         .def_ro("seconds", &PathResult::seconds)

@@ -34,7 +34,7 @@ NumpyArray<double> copy_of(std::vector<double> values, std::initializer_list<std
 }
 
 struct LinearResult {
-    nb::object amounts;
+    nb::object variables;
     nb::object weights;
     LinearReport report;
     nb::object error;
@@ -63,7 +63,7 @@ LinearResult solve_linear(const LinearData& data, const LinearStatement& s, cons
     const LinearProblem problem(data.view, s.machine, s.loss, s.rows, s.y, s.C, s.offset);
     const std::size_t n = s.rows.size(), width = unsigned_index(problem.machine.max_components());
     LinearDescent* running = nullptr;
-    PythonWatcher watcher(watch, [&] { return nb::object(nb::cast(copy_of(running->amounts(), {n, width}))); });
+    PythonWatcher watcher(watch, [&] { return nb::object(nb::cast(copy_of(running->variables(), {n, width}))); });
     LinearDescent descent(problem, options, &watcher);
     running = &descent;
     if (!start.is_none()) {
@@ -80,12 +80,12 @@ LinearResult solve_linear(const LinearData& data, const LinearStatement& s, cons
     const std::size_t d = unsigned_index(problem.machine.n_classes);
     std::vector<double> weights = descent.weights();
     const std::size_t n_lines = weights.size() / d;
-    return {nb::cast(copy_of(descent.amounts(), {n, width})), nb::cast(copy_of(std::move(weights), {n_lines, d})),
+    return {nb::cast(copy_of(descent.variables(), {n, width})), nb::cast(copy_of(std::move(weights), {n_lines, d})),
             report, watcher.error};
 }
 
 struct LinearBinaryResult {
-    nb::object amounts;
+    nb::object variables;
     nb::object weights;
     LinearReport report;
 };
@@ -108,11 +108,11 @@ std::deque<LinearBinaryTask> tasks_of(const nb::list& statements) {
         task.rows = s->rows;
         task.n_positive = s->n_positive;
         task.C = s->C;
-        task.amounts.assign(s->rows.size(), 0.0);
+        task.variables.assign(s->rows.size(), 0.0);
         if (s->start.is_none()) continue;
         const auto given = nb::cast<Array1>(s->start);
         if (given.shape(0) != s->rows.size()) throw nb::value_error("the start needs one entry per example");
-        std::copy_n(given.data(), given.shape(0), task.amounts.begin());
+        std::copy_n(given.data(), given.shape(0), task.variables.begin());
     }
     return tasks;
 }
@@ -121,7 +121,7 @@ LinearBatchResult solve_tasks(BinarySolver solve, const LinearData& data, std::d
                               const LinearSetting& setting, const LinearOptions& options, const nb::object& watch) {
     PythonWatcher watcher(watch, [&tasks] {
         nb::list all;
-        for (const LinearBinaryTask& task : tasks) all.append(task.finished ? array_of(task.amounts) : nb::none());
+        for (const LinearBinaryTask& task : tasks) all.append(task.finished ? array_of(task.variables) : nb::none());
         return nb::object(all);
     });
     LinearBatchResult result;
@@ -130,7 +130,7 @@ LinearBatchResult solve_tasks(BinarySolver solve, const LinearData& data, std::d
         result.stop_reason = solve(data.view, tasks, setting, options, &watcher);
     }
     for (const LinearBinaryTask& task : tasks) {
-        result.results.append(LinearBinaryResult{array_of(task.amounts), array_of(task.weights), task.report});
+        result.results.append(LinearBinaryResult{array_of(task.variables), array_of(task.weights), task.report});
     }
     result.error = watcher.error;
     return result;
@@ -191,12 +191,12 @@ ProximalPasses make_passes(const nb::ndarray<const double, nb::ndim<3>, nb::c_co
 }
 
 void check_lines(const ProximalPasses& passes, std::initializer_list<const Array2*> scores,
-                 std::initializer_list<const Array2*> amounts) {
+                 std::initializer_list<const Array2*> variables) {
     const auto fits = [&](const Array2* a, std::size_t n) { return a->shape(0) == passes.size() && a->shape(1) == n; };
     for (const Array2* a : scores) {
         if (!fits(a, passes.n_columns())) throw nb::value_error("scores need one line per example and a column each");
     }
-    for (const Array2* a : amounts) {
+    for (const Array2* a : variables) {
         if (!fits(a, passes.width())) throw nb::value_error("dual variables need one line per example");
     }
 }
@@ -296,12 +296,12 @@ void bind_linear_structs(nb::module_& module) {
 void bind_linear(nb::module_& module) {
     bind_linear_structs(module);
     nb::class_<LinearResult>(module, "LinearResult")
-        .def_ro("amounts", &LinearResult::amounts)
+        .def_ro("amounts", &LinearResult::variables)
         .def_ro("weights", &LinearResult::weights)
         .def_ro("report", &LinearResult::report)
         .def_ro("error", &LinearResult::error);
     nb::class_<LinearBinaryResult>(module, "LinearBinaryResult")
-        .def_ro("amounts", &LinearBinaryResult::amounts)
+        .def_ro("amounts", &LinearBinaryResult::variables)
         .def_ro("weights", &LinearBinaryResult::weights)
         .def_ro("report", &LinearBinaryResult::report);
     nb::class_<LinearBatchResult>(module, "LinearBatchResult")

@@ -18,11 +18,11 @@ using Turn = OnlineLearner::Turn;
 
 // One look at a learner. Python's lock is given up before the turn is taken, as in all of these functions: whoever has
 // the turn may be waiting for that lock.
-template <class Look>
-auto in_turn(const OnlineLearner& learner, const Look& look, Turn::Purpose purpose = Turn::look) {
+template <class Function>
+auto in_turn(const OnlineLearner& learner, const Function& function, Turn::Purpose purpose = Turn::inspect) {
     const ReleasedGil released;
     const Turn turn(learner, purpose);
-    return look();
+    return function();
 }
 
 // Rows for which it is worth beginning a thread.
@@ -170,7 +170,7 @@ nb::dict machine_state(const OnlineMachine& learner) {
     const std::size_t n = state.kept.labels.size();
     nb::dict out;
     put_kept(out, std::move(state.kept));
-    out["amounts"] = matrix(std::move(state.amounts), n);
+    out["amounts"] = matrix(std::move(state.variables), n);
     out["coefficients"] = matrix(std::move(state.coefficients), n);
     out["scores"] = matrix(std::move(state.scores), n);
     out["rates"] = numbers({state.rates.begin(), state.rates.end()});

@@ -18,13 +18,13 @@ using Array1 = Vector1<double>;
 using Array2 = Matrix<double>;
 
 // a of all examples in the order given, one row per example.
-NumpyArray<double> amounts_of(const Problem& problem, const FullState& state) {
+NumpyArray<double> variables_of(const Problem& problem, const FullState& state) {
     const std::size_t n = unsigned_index(problem.size());
     const std::size_t width = unsigned_index(problem.machine().max_components());
     std::vector<double> values(n * width);
     for (Index e = 0; e < problem.size(); ++e) {
         double* row = values.data() + unsigned_index(problem.given_position(e)) * width;
-        for (std::size_t p = 0; p < width; ++p) row[p] = state.amount(static_cast<Index>(p), e);
+        for (std::size_t p = 0; p < width; ++p) row[p] = state.variable(static_cast<Index>(p), e);
     }
     return to_numpy<double>(std::move(values), {n, width});
 }
@@ -34,20 +34,20 @@ NumpyArray<double> scores_of(const Problem& problem, const FullState& state) {
     const std::size_t n = unsigned_index(problem.size()), d = unsigned_index(machine.n_classes);
     std::vector<double> values(n * d);
     for (Index e = 0; e < problem.size(); ++e) {
-        const double mean = machine.sum_to_zero ? state.column(machine.n_classes, e) : 0.0;
+        const double mean = machine.sum_to_zero ? state.score(machine.n_classes, e) : 0.0;
         double* row = values.data() + unsigned_index(problem.given_position(e)) * d;
-        for (std::size_t c = 0; c < d; ++c) row[c] = state.column(static_cast<Index>(c), e) - mean;
+        for (std::size_t c = 0; c < d; ++c) row[c] = state.score(static_cast<Index>(c), e) - mean;
     }
     return to_numpy<double>(std::move(values), {n, d});
 }
 
-void load_amounts(const Problem& problem, const Array2& amounts, FullState& state) {
+void load_amounts(const Problem& problem, const Array2& variables, FullState& state) {
     const std::size_t width = unsigned_index(problem.machine().max_components());
-    const bool fits = static_cast<Index>(amounts.shape(0)) == problem.size() && amounts.shape(1) == width;
+    const bool fits = static_cast<Index>(variables.shape(0)) == problem.size() && variables.shape(1) == width;
     if (!fits) throw nb::value_error("the start needs one row per example and one column per component");
     for (Index e = 0; e < problem.size(); ++e) {
-        const double* row = amounts.data() + unsigned_index(problem.given_position(e)) * width;
-        for (std::size_t p = 0; p < width; ++p) state.amount(static_cast<Index>(p), e) = row[p];
+        const double* row = variables.data() + unsigned_index(problem.given_position(e)) * width;
+        for (std::size_t p = 0; p < width; ++p) state.variable(static_cast<Index>(p), e) = row[p];
     }
 }
 
@@ -58,13 +58,13 @@ void load_scores(const Problem& problem, const Array2& scores, FullState& state)
     if (!fits) throw nb::value_error("the scores need one row per example and one column per class");
     for (Index e = 0; e < problem.size(); ++e) {
         const double* row = scores.data() + unsigned_index(problem.given_position(e)) * d;
-        for (std::size_t c = 0; c < d; ++c) state.columns[c * unsigned_index(state.ld) + unsigned_index(e)] = row[c];
+        for (std::size_t c = 0; c < d; ++c) state.scores[c * unsigned_index(state.ld) + unsigned_index(e)] = row[c];
     }
-    state.columns_given = true;
+    state.scores_given = true;
 }
 
 struct Result {
-    nb::object amounts;
+    nb::object variables;
     nb::object scores;
     Report report;
     nb::object error;
@@ -78,19 +78,19 @@ Result run_solve(const Store& store, const Machine& machine, Loss loss, const Ve
     FullState state(problem);
     if (!start.is_none()) load_amounts(problem, nb::cast<Array2>(start), state);
     if (!start_scores.is_none()) load_scores(problem, nb::cast<Array2>(start_scores), state);
-    PythonWatcher watcher(watch, [&] { return nb::object(nb::cast(amounts_of(problem, state))); });
+    PythonWatcher watcher(watch, [&] { return nb::object(nb::cast(variables_of(problem, state))); });
     Report report;
     {
         const ReleasedGil released;
         report = solve(problem, state, options, &watcher);
     }
-    return {nb::cast(amounts_of(problem, state)), nb::cast(scores_of(problem, state)), report, watcher.error};
+    return {nb::cast(variables_of(problem, state)), nb::cast(scores_of(problem, state)), report, watcher.error};
 }
 
 // The stopping quantity per example, for certificates: the same function that the solvers stop by.
-NumpyArray<double> violations(Bound bound, const Array2& gradient, const Array2& amounts, const Array1& cap,
+NumpyArray<double> violations(Bound bound, const Array2& gradient, const Array2& variables, const Array1& cap,
                               const Vector1<std::int64_t>& n_components) {
-    const std::size_t n = amounts.shape(0), width = amounts.shape(1);
+    const std::size_t n = variables.shape(0), width = variables.shape(1);
     const bool fits =
         gradient.shape(0) == n && gradient.shape(1) == width && cap.shape(0) == n && n_components.shape(0) == n;
     if (!fits) throw nb::value_error("gradient, amounts, cap and n_components must agree in shape");
@@ -98,8 +98,8 @@ NumpyArray<double> violations(Bound bound, const Array2& gradient, const Array2&
     for (std::size_t i = 0; i < n; ++i) {
         const std::size_t count = static_cast<std::size_t>(n_components.data()[i]);
         if (count > width) throw nb::value_error("an example has more components than columns");
-        result[i] = certain_violation(bound, {gradient.data() + i * width, count}, {amounts.data() + i * width, count},
-                                      cap.data()[i]);
+        result[i] = certain_violation(bound, {gradient.data() + i * width, count},
+                                      {variables.data() + i * width, count}, cap.data()[i]);
     }
     return to_numpy<double>(std::move(result), {n});
 }
@@ -244,7 +244,7 @@ void bind_solver(nb::module_& module) {
         .def_prop_ro("phases", [](const Report& report) { return phases_of(report.phases); })
         .def_prop_ro("trace", [](const Report& report) { return trace_of(report.trace); });
     nb::class_<Result>(module, "Result")
-        .def_ro("amounts", &Result::amounts)
+        .def_ro("amounts", &Result::variables)
         .def_ro("scores", &Result::scores)
         .def_ro("report", &Result::report)
         .def_ro("error", &Result::error);

@@ -49,8 +49,8 @@ struct TwoClouds {
 };
 
 // A solution seen without any code of the core: f without the bias, then everything that follows from it.
-struct PlainLook {
-    PlainLook(const TwoClouds& clouds, Loss loss, const std::vector<double>& a) : f(a.size(), 0.0), E(a.size()) {
+struct PlainCheck {
+    PlainCheck(const TwoClouds& clouds, Loss loss, const std::vector<double>& a) : f(a.size(), 0.0), E(a.size()) {
         const bool squared = loss == Loss::squared_hinge;
         for (Index e = 0; e < clouds.size(); ++e) add_example(clouds, e, a[unsigned_index(e)]);
         double free = 0.0, norm = 0.0, ridges = 0.0;
@@ -98,14 +98,14 @@ struct PlainLook {
 
 // A point whose violation is at most `violation`: then so is, in its own unit, the duality gap. Each example adds to it
 // (C - a) g or -a g, with |g| at most the violation; with the squared hinge at most 3 C g^2.
-inline void check_optimal(const TwoClouds& clouds, Loss loss, const PlainLook& look, double violation) {
-    CHECK(look.feasible());
-    CHECK(look.violation <= violation);
+inline void check_optimal(const TwoClouds& clouds, Loss loss, const PlainCheck& exact, double violation) {
+    CHECK(exact.feasible());
+    CHECK(exact.violation <= violation);
     double total = 0.0;
     for (const double C : clouds.C) total += C;
     const double allowed = loss == Loss::hinge ? total * violation : 3.0 * total * violation * violation;
-    CHECK(look.primal - look.dual <= allowed + 1e-10 * look.primal);
-    CHECK(look.dual <= look.primal * (1.0 + 1e-12));
+    CHECK(exact.primal - exact.dual <= allowed + 1e-10 * exact.primal);
+    CHECK(exact.dual <= exact.primal * (1.0 + 1e-12));
 }
 
 }  // namespace multimargin::testing

@@ -109,7 +109,7 @@ inline double violation_of(const Problem& problem, const FullState& state, Index
     const std::size_t n = problem.machine().of(problem.class_of(example)).size();
     std::vector<double> gradient(n), a(n);
     gradient_of(problem, state, example, gradient);
-    for (std::size_t p = 0; p < n; ++p) a[p] = state.amount(static_cast<Index>(p), example);
+    for (std::size_t p = 0; p < n; ++p) a[p] = state.variable(static_cast<Index>(p), example);
     return example_violation(problem.machine().bound, gradient, a, problem.cap(example));
 }
 

@@ -58,7 +58,7 @@ void check_feasible(const OnlineBinaries& learner, const Clouds& clouds) {
 void check_feasible(const OnlineMachine& learner, const Clouds& clouds) {
     const MachineState state = learner.state();
     check_examples(state.kept, clouds);
-    CHECK(std::all_of(state.amounts.begin(), state.amounts.end(), [](double a) { return a >= 0.0 && a <= 1.0; }));
+    CHECK(std::all_of(state.variables.begin(), state.variables.end(), [](double a) { return a >= 0.0 && a <= 1.0; }));
 }
 
 // The rows from a third on are learnt while memory fails.

@@ -17,11 +17,11 @@ struct SlopeAndCurvature {
 template <class Function>
 double find_root(const Function& function) {
     constexpr double slope_share = 1e-1;
-    constexpr Index max_looks = 25;
+    constexpr Index max_steps = 25;
     const double at_zero = function(0.0).slope;
     if (!(at_zero < 0.0)) return 0.0;
     double low = 0.0, high = infinity, t = 1.0;
-    for (Index look = 0; look < max_looks; ++look) {
+    for (Index step = 0; step < max_steps; ++step) {
         const auto [value, curvature] = function(t);
         if (std::abs(value) <= -slope_share * at_zero) break;
         (value < 0.0 ? low : high) = t;

@@ -11,7 +11,7 @@ namespace multimargin {
 namespace {
 
 // Looks for the next run before a worker gives way to other threads, and before it sleeps.
-constexpr int awake_looks = 4'000, yielding_looks = 200;
+constexpr int spinning_polls = 4'000, yielding_polls = 200;
 
 void pause_briefly() {
 #if defined(__x86_64__) || defined(_M_X64)
@@ -63,8 +63,8 @@ void QuickTeam::worker_loop() {
     while (!closing_) {
         take_tasks();
         Ticket ticket = ticket_.load();
-        for (int looks = 0; left_in(ticket) == 0 && looks < awake_looks + yielding_looks; ++looks) {
-            looks < awake_looks ? pause_briefly() : std::this_thread::yield();
+        for (int polls = 0; left_in(ticket) == 0 && polls < spinning_polls + yielding_polls; ++polls) {
+            polls < spinning_polls ? pause_briefly() : std::this_thread::yield();
             if (closing_) return;
             ticket = ticket_.load();
         }
@@ -89,8 +89,8 @@ void QuickTeam::run(Index n_tasks, const Task& task) {
     ticket_ = ((run_of(ticket_) + 1) << run_shift) + static_cast<Ticket>(n_tasks);
     if (n_asleep_ > 0) ticket_.notify_all();
     take_tasks();
-    for (int looks = 0; n_done_ < n_tasks; ++looks) {
-        looks < awake_looks ? pause_briefly() : std::this_thread::yield();
+    for (int polls = 0; n_done_ < n_tasks; ++polls) {
+        polls < spinning_polls ? pause_briefly() : std::this_thread::yield();
     }
     if (failure_) std::rethrow_exception(failure_);
 }

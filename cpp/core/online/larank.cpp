@@ -32,9 +32,9 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, Index n_features, Machine mac
       kept_(kernel, n_features),
       rows_(
           std::make_unique<MemberRows>(all_labels(machine_.n_classes), static_cast<std::size_t>(options.cache_bytes))),
-      amounts_(machine_.max_components()),
-      coefficients_(machine_.n_columns()),
-      scores_(kernel, n_features, machine_.n_columns()),
+      variables_(machine_.max_components()),
+      coefficients_(machine_.n_scores()),
+      scores_(kernel, n_features, machine_.n_scores()),
       rng_(seed) {
     columns_.resize(unsigned_index(coefficients_.ld()));
     change_.resize(unsigned_index(coefficients_.ld()));
@@ -45,16 +45,16 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, const MachineState& state, Ma
                              const OnlineOptions& options)
     : OnlineMachine(kernel, state.kept.n_features, std::move(machine), options, state.random) {
     kept_ = KeptExamples(kernel, state.kept);
-    const Index n = kept_.n_slots(), n_columns = machine_.n_columns(), width = amounts_.width();
+    const Index n = kept_.n_slots(), n_columns = machine_.n_scores(), width = variables_.width();
     const std::size_t by_column = checked_product(n, n_columns);
-    if (state.amounts.size() != checked_product(n, width) || state.coefficients.size() != by_column ||
+    if (state.variables.size() != checked_product(n, width) || state.coefficients.size() != by_column ||
         state.scores.size() != by_column) {
         throw std::invalid_argument("a state needs the variables, coefficients and scores of each slot");
     }
     resize();
     for (Index slot = 0; slot < n; ++slot) {
         if (kept_.label(slot) >= machine_.n_classes) throw std::invalid_argument("a class is not known");
-        std::copy_n(state.amounts.data() + slot * width, width, amounts_.line(slot));
+        std::copy_n(state.variables.data() + slot * width, width, variables_.line(slot));
         const double* coefficients = state.coefficients.data() + slot * n_columns;
         for (Index c = 0; c < n_columns; ++c) coefficients_.set(slot, c, coefficients[c]);
         scores_.set(slot, state.scores.data() + slot * n_columns);
@@ -63,14 +63,14 @@ OnlineMachine::OnlineMachine(const Kernel& kernel, const MachineState& state, Ma
 }
 
 void OnlineMachine::resize() {
-    amounts_.resize(kept_.n_slots());
+    variables_.resize(kept_.n_slots());
     coefficients_.resize(kept_.n_slots());
     scores_.resize(kept_.n_slots());
 }
 
 void OnlineMachine::release_if_idle(Index slot) {
-    const double* a = amounts_.line(slot);
-    if (std::any_of(a, a + amounts_.width(), [](double value) { return value != 0.0; })) return;
+    const double* a = variables_.line(slot);
+    if (std::any_of(a, a + variables_.width(), [](double value) { return value != 0.0; })) return;
     gradients(slot);
     if (violation_of(slot) <= options_.tol) empty(slot);
 }
@@ -83,7 +83,7 @@ void OnlineMachine::empty(Index slot) {
         change_scores(slot);
         for (Index c = 0; c < coefficients_.width(); ++c) coefficients_.set(slot, c, 0.0);
     }
-    std::fill_n(amounts_.line(slot), amounts_.ld(), 0.0);
+    std::fill_n(variables_.line(slot), variables_.ld(), 0.0);
     if (rows_ != nullptr) rows_->forget(slot);
     kept_.release(slot);
 }
@@ -96,7 +96,7 @@ Index OnlineMachine::take_in(const double* x, Index label, double cap, Index id)
         rows_->newest_row(kept_, slot);
     }
     resize();
-    std::fill_n(amounts_.line(slot), amounts_.ld(), 0.0);
+    std::fill_n(variables_.line(slot), variables_.ld(), 0.0);
     scores_.set(slot, columns_.data());
     return slot;
 }
@@ -105,7 +105,7 @@ Index OnlineMachine::add(const double* x, Index label, double cap, Index id) {
     if (label < 0 || label >= machine_.n_classes) throw std::invalid_argument("a class is not known");
     const std::span<const double> row = kept_.point_row(x);
     const double work_before = work_;
-    work_ += static_cast<double>(kept_.n_slots() * (kept_.n_features() + machine_.n_columns()));
+    work_ += static_cast<double>(kept_.n_slots() * (kept_.n_features() + machine_.n_scores()));
     std::fill(columns_.begin(), columns_.end(), 0.0);
     if (!row.empty()) coefficients_.combine(row, columns_.data());
     const Index predicted =
@@ -225,8 +225,8 @@ void OnlineMachine::keep_to_budget() {
 Index OnlineMachine::n_support() const {
     Index n = 0;
     for (Index slot = 0; slot < kept_.n_slots(); ++slot) {
-        const double* a = amounts_.line(slot);
-        n += kept_.is_used(slot) && std::any_of(a, a + amounts_.width(), [](double value) { return value > 0.0; });
+        const double* a = variables_.line(slot);
+        n += kept_.is_used(slot) && std::any_of(a, a + variables_.width(), [](double value) { return value > 0.0; });
     }
     return n;
 }
@@ -237,19 +237,19 @@ MachineState OnlineMachine::state() const {
     state.rates = rates_;
     state.random = rng_.state();
     if (is_broken()) {  // an example that just came may lack its variables
-        const Index n_known = std::min(amounts_.n_slots(), kept_.n_slots());
-        state.amounts.resize(checked_product(kept_.n_slots(), amounts_.width()), 0.0);
+        const Index n_known = std::min(variables_.n_slots(), kept_.n_slots());
+        state.variables.resize(checked_product(kept_.n_slots(), variables_.width()), 0.0);
         state.coefficients.resize(checked_product(kept_.n_slots(), coefficients_.width()), 0.0);
         state.scores.resize(state.coefficients.size(), 0.0);
         for (Index slot = 0; slot < n_known; ++slot) {
-            std::copy_n(amounts_.line(slot), amounts_.width(), state.amounts.begin() + slot * amounts_.width());
+            std::copy_n(variables_.line(slot), variables_.width(), state.variables.begin() + slot * variables_.width());
         }
         return state;
     }
     for (Index slot = 0; slot < kept_.n_slots(); ++slot) {
-        const double* a = amounts_.line(slot);
+        const double* a = variables_.line(slot);
         const double* b = coefficients_.line(slot);
-        state.amounts.insert(state.amounts.end(), a, a + amounts_.width());
+        state.variables.insert(state.variables.end(), a, a + variables_.width());
         state.coefficients.insert(state.coefficients.end(), b, b + coefficients_.width());
     }
     state.scores.resize(state.coefficients.size());

@@ -18,7 +18,7 @@ namespace multimargin {
 // Everything that the next example's fate depends on.
 struct MachineState {
     KeptState kept;
-    std::vector<double> amounts, coefficients, scores;  // by slot: components, score columns, score columns
+    std::vector<double> variables, coefficients, scores;  // by slot: components, score columns, score columns
     std::array<double, 3> rates{};
     std::uint64_t random = 0;
 };
@@ -45,7 +45,7 @@ class OnlineMachine final : public OnlineLearner {
     const Machine& machine() const { return machine_; }
     Index n_steps() const override { return n_steps_; }
     Index n_support() const override;
-    double amount(Index slot, Index p) const { return amounts_.at(slot, p); }
+    double variable(Index slot, Index p) const { return variables_.at(slot, p); }
     double dual() override;
     double violation() override;
     // With zeros for coefficients and scores where these are not whole.
@@ -96,7 +96,7 @@ class OnlineMachine final : public OnlineLearner {
     OnlineOptions options_;
     KeptExamples kept_;
     std::unique_ptr<MemberRows> rows_;  // of all classes, so that places are slots; null: none is kept
-    SlotTable amounts_;
+    SlotTable variables_;
     SlotCoefficients coefficients_;
     SlotScores scores_;
     std::vector<double> gradient_, change_, columns_, read_;

@@ -36,7 +36,7 @@ void OnlineMachine::consider(Index slot, bool only_nonzero) {
     considered_.clear();
     const Index n = static_cast<Index>(machine_.of(kept_.label(slot)).size());
     for (Index p = 0; p < n; ++p) {
-        if (!only_nonzero || amounts_.at(slot, p) > 0.0) considered_.push_back(p);
+        if (!only_nonzero || variables_.at(slot, p) > 0.0) considered_.push_back(p);
     }
 }
 
@@ -55,7 +55,7 @@ bool OnlineMachine::is_violated_at_zero(Index label) {
 
 // Given the gradients.
 double OnlineMachine::violation_of(Index slot) const {
-    return example_violation(machine_.bound, gradient_, {amounts_.line(slot), gradient_.size()}, kept_.cap(slot));
+    return example_violation(machine_.bound, gradient_, {variables_.line(slot), gradient_.size()}, kept_.cap(slot));
 }
 
 double OnlineMachine::hessian(Index slot, Index p, Index q) const {
@@ -66,7 +66,7 @@ double OnlineMachine::hessian(Index slot, Index p, Index q) const {
 
 // The exact step on two variables of a box, or on one where the second is -1.
 OnlineMachine::Move OnlineMachine::box_step(Index slot, Index first, Index second) const {
-    const double cap = kept_.cap(slot), g1 = gradient_[unsigned_index(first)], a1 = amounts_.at(slot, first);
+    const double cap = kept_.cap(slot), g1 = gradient_[unsigned_index(first)], a1 = variables_.at(slot, first);
     const double q11 = hessian(slot, first, first);
     if (second < 0) {
         const double by = one_variable_step(g1, q11, a1, cap);
@@ -74,13 +74,13 @@ OnlineMachine::Move OnlineMachine::box_step(Index slot, Index first, Index secon
     }
     const double g2 = gradient_[unsigned_index(second)], q22 = hessian(slot, second, second);
     const double q12 = hessian(slot, first, second);
-    const auto [m1, m2] = two_variable_step({g1, g2, q11, q22, q12, a1, amounts_.at(slot, second), cap, cap});
+    const auto [m1, m2] = two_variable_step({g1, g2, q11, q22, q12, a1, variables_.at(slot, second), cap, cap});
     return {first, second, m1, m2, g1 * m1 + g2 * m2 - 0.5 * (q11 * m1 * m1 + q22 * m2 * m2) - q12 * m1 * m2};
 }
 
 // A variable at 0 whose gradient points down, the more so the farther the first one goes, adds nothing to its step.
 bool OnlineMachine::stays_at_zero(Index slot, Index first, Index q) const {
-    if (amounts_.at(slot, q) > 0.0 || gradient_[unsigned_index(q)] > 0.0) return false;
+    if (variables_.at(slot, q) > 0.0 || gradient_[unsigned_index(q)] > 0.0) return false;
     return hessian(slot, first, q) * gradient_[unsigned_index(first)] >= 0.0;
 }
 
@@ -91,7 +91,7 @@ OnlineMachine::Move OnlineMachine::box_move(Index slot) {
     Index first = -1, n_found = 0;
     double largest = options_.tol;
     for (const Index p : considered_) {
-        const double here = simd::box_violation_of(gradient_[unsigned_index(p)], amounts_.at(slot, p), cap);
+        const double here = simd::box_violation_of(gradient_[unsigned_index(p)], variables_.at(slot, p), cap);
         if (here <= options_.tol || !(drawn ? rng_.below(++n_found) == 0 : here > largest)) continue;
         largest = here;
         first = p;
@@ -116,7 +116,7 @@ Index OnlineMachine::box_second(Index slot, Index first) {
     Index second = -1, n_found = 0;
     double largest = 0.0;
     for (const Index q : considered_) {
-        const double here = simd::box_violation_of(gradient_[unsigned_index(q)], amounts_.at(slot, q), cap);
+        const double here = simd::box_violation_of(gradient_[unsigned_index(q)], variables_.at(slot, q), cap);
         const bool taken = options_.selection == Selection::random
                                ? here > 0.0 && q != first && rng_.below(++n_found) == 0
                                : here > largest;
@@ -130,10 +130,10 @@ Index OnlineMachine::box_second(Index slot, Index first) {
 // One variable rises by what another, or the slack, falls. The slack is a component of gradient 0 (HL02 (21)).
 OnlineMachine::Move OnlineMachine::simplex_move(Index slot) {
     double sum = 0.0;
-    for (const Index p : considered_) sum += amounts_.at(slot, p);  // all others are 0
+    for (const Index p : considered_) sum += variables_.at(slot, p);  // all others are 0
     const double cap = kept_.cap(slot), slack = sum < cap * simd::full_share ? cap - sum : 0.0;
     const auto slope = [&](Index p) { return p < 0 ? 0.0 : gradient_[unsigned_index(p)]; };
-    const auto room = [&](Index p) { return p < 0 ? slack : amounts_.at(slot, p); };
+    const auto room = [&](Index p) { return p < 0 ? slack : variables_.at(slot, p); };
     Move move;
     Index rise = -1, fall = -2, n_found = 0;
     for (const Index p : considered_) {
@@ -169,14 +169,14 @@ void OnlineMachine::apply(Index slot, const Move& move) {
     std::fill(change_.begin(), change_.end(), 0.0);
     for (const auto& [p, by] : {std::pair{move.first, move.by_first}, std::pair{move.second, move.by_second}}) {
         if (p < 0 || by == 0.0) continue;
-        double& a = amounts_.at(slot, p);
+        double& a = variables_.at(slot, p);
         const double before = a;
         a = std::clamp(a + by, 0.0, cap);
         if (a <= bound_tolerance * cap) a = 0.0;
         if (at_bound(a, cap)) a = cap;
-        machine_.add_to_columns(components[unsigned_index(p)], a - before, change_.data());
+        machine_.add_to_coefficients(components[unsigned_index(p)], a - before, change_.data());
     }
-    for (Index c = 0; c < machine_.n_columns(); ++c) {
+    for (Index c = 0; c < machine_.n_scores(); ++c) {
         const double change = change_[unsigned_index(c)];
         if (change == 0.0) continue;
         coefficients_.set(slot, c, coefficients_.at(slot, c) + change);
@@ -206,7 +206,7 @@ void OnlineMachine::change_scores(Index slot) {
 
 OnlineMachine::Move OnlineMachine::choose(Index slot, bool only_nonzero) {
     gradients(slot, only_nonzero);
-    work_ += static_cast<double>(amounts_.width());
+    work_ += static_cast<double>(variables_.width());
     return machine_.bound == Bound::box ? box_move(slot) : simplex_move(slot);
 }
 
@@ -227,7 +227,7 @@ double OnlineMachine::dual() {
         gradients(slot);
         const auto& components = machine_.of(kept_.label(slot));
         for (std::size_t p = 0; p < components.size(); ++p) {
-            twice += amounts_.at(slot, static_cast<Index>(p)) * (components[p].target + gradient_[p]);
+            twice += variables_.at(slot, static_cast<Index>(p)) * (components[p].target + gradient_[p]);
         }
     }
     return 0.5 * twice;

@@ -10,7 +10,7 @@ namespace {
 // Threads are asked to help from about ten microseconds of work on; so many panels or scores are one task.
 constexpr Index least_shared_work = 65'536, panels_together = 16, machines_together = 16;
 // What a new example costs beside its kernel values: each pair of its class looks at its places so many times.
-constexpr Index looks_of_step = 16;
+constexpr Index visits_of_step = 16;
 // An evaluation of a kernel function beside the sum over the features.
 constexpr Index work_of_function = 8;
 
@@ -118,7 +118,7 @@ void OnlineBinaries::run(Index n_tasks, Index work, const Task& task) {
 }
 
 // The kernel values of a point with all slots.
-void OnlineBinaries::look_at(const double* x) {
+void OnlineBinaries::evaluate_kernel(const double* x) {
     const Index n_panels = kept_.n_panels(), work = kept_.n_slots() * (kept_.n_features() + work_of_function);
     run((n_panels + panels_together - 1) / panels_together, work, [&](Index task) {
         const Index first = task * panels_together;
@@ -217,7 +217,7 @@ void OnlineBinaries::learn(Group& group, Index slot, Index newest) {
 Index OnlineBinaries::add(const double* x, Index label, double cap, Index id) {
     if (label < 0 || label >= n_classes_) throw std::invalid_argument("a class is not known");
     if (!(cap > 0.0)) throw std::invalid_argument("an example needs a bound above 0");
-    look_at(x);
+    evaluate_kernel(x);
     score_for(label);
     const Index predicted = decide(label);
     std::vector<Group>& groups = groups_of(label);
@@ -229,7 +229,7 @@ Index OnlineBinaries::add(const double* x, Index label, double cap, Index id) {
         }
     }
     // By chance all draw from one source, in their order.
-    const Index work = options_.selection == Selection::random ? 0 : looks_of_step * kept_.n_slots();
+    const Index work = options_.selection == Selection::random ? 0 : visits_of_step * kept_.n_slots();
     run(static_cast<Index>(groups.size()), work, [&](Index g) { learn(groups[unsigned_index(g)], slot, newest); });
     for (const Group& group : groups) settle(group);
     keep_to_budget();

@@ -60,7 +60,7 @@ class OnlineBinaries final : public OnlineLearner {
     OnlineBinary::World world() { return {kept_, table_, options_, rng_}; }
     template <class Task>
     void run(Index n_tasks, Index work, const Task& task);
-    void look_at(const double* x);
+    void evaluate_kernel(const double* x);
     void score_for(Index label);
     void score_all();
     bool wins_all(Index label) const;

@@ -32,8 +32,8 @@ class OnlineLearner {
     // for what salvages: the state, with examples and dual variables that are whole and scores that may not be.
     class Turn {
       public:
-        enum Purpose { change, look, salvage };
-        explicit Turn(const OnlineLearner& learner, Purpose purpose = look) : learner_(learner), purpose_(purpose) {
+        enum Purpose { change, inspect, salvage };
+        explicit Turn(const OnlineLearner& learner, Purpose purpose = inspect) : learner_(learner), purpose_(purpose) {
             if (learner_.in_use_.exchange(true)) {
                 throw std::runtime_error("the online machine is in use already, by another thread or further up");
             }

@@ -31,24 +31,24 @@ BinaryProblem::BinaryProblem(const KernelSource& source, std::vector<Index> rows
 
 void ExactPoint::remember(const BinaryProblem& problem, const BinaryState& state) {
     if (problem.source().kept_row(problem.row(0)) == nullptr || problem.source().size() != problem.size()) return;
-    amounts_ = state.amounts;
-    scores_ = state.scores;
+    variables_ = state.variables;
+    errors_ = state.errors;
 }
 
 bool ExactPoint::update(const BinaryProblem& problem, BinaryState& state) const {
-    if (amounts_.empty()) return false;
+    if (variables_.empty()) return false;
     Index n_changed = 0, n_support = 0;
-    for (std::size_t e = 0; e < amounts_.size(); ++e) {
-        n_changed += state.amounts[e] != amounts_[e] ? 1 : 0;
-        n_support += state.amounts[e] != 0.0 ? 1 : 0;
+    for (std::size_t e = 0; e < variables_.size(); ++e) {
+        n_changed += state.variables[e] != variables_[e] ? 1 : 0;
+        n_support += state.variables[e] != 0.0 ? 1 : 0;
     }
     if (n_changed >= n_support) return false;
-    state.scores = scores_;
+    state.errors = errors_;
     for (Index e = 0; e < problem.size(); ++e) {
-        const double change = problem.sign(e) * (state.amounts[unsigned_index(e)] - amounts_[unsigned_index(e)]);
+        const double change = problem.sign(e) * (state.variables[unsigned_index(e)] - variables_[unsigned_index(e)]);
         if (change == 0.0) continue;
-        add_row(change, problem.source().kept_row(problem.row(e)), state.scores.data(), problem.size());
-        state.scores[unsigned_index(e)] += problem.ridge(e) * change;
+        add_row(change, problem.source().kept_row(problem.row(e)), state.errors.data(), problem.size());
+        state.errors[unsigned_index(e)] += problem.ridge(e) * change;
     }
     return true;
 }
@@ -69,12 +69,12 @@ Extremes extremes_of(const BinaryProblem& problem, const BinaryState& state, Ind
     }
     by_lanes(unsigned_index(end - begin), [&](std::size_t k, std::size_t p) {
         const std::size_t e = unsigned_index(begin) + p;
-        const double a = state.amounts[e], score = state.scores[e];
+        const double a = state.variables[e], error = state.errors[e];
         const bool above = a > 0.0, below = a < problem.cap(static_cast<Index>(e));
-        found.lowest_above[k] = std::min(found.lowest_above[k], above ? score : infinity);
-        found.largest_above[k] = std::max(found.largest_above[k], above ? score : -infinity);
-        found.lowest_below[k] = std::min(found.lowest_below[k], below ? score : infinity);
-        found.largest_below[k] = std::max(found.largest_below[k], below ? score : -infinity);
+        found.lowest_above[k] = std::min(found.lowest_above[k], above ? error : infinity);
+        found.largest_above[k] = std::max(found.largest_above[k], above ? error : -infinity);
+        found.lowest_below[k] = std::min(found.lowest_below[k], below ? error : infinity);
+        found.largest_below[k] = std::max(found.largest_below[k], below ? error : -infinity);
     });
     return found;
 }
@@ -82,10 +82,10 @@ Extremes extremes_of(const BinaryProblem& problem, const BinaryState& state, Ind
 // The mean of E over the free variables; the middle of the interval where there are none.
 double middle_of(const BinaryProblem& problem, const BinaryState& state, const BinaryInterval& interval) {
     double sum[n_lanes] = {}, n_free[n_lanes] = {};
-    by_lanes(state.amounts.size(), [&](std::size_t k, std::size_t e) {
-        const double a = state.amounts[e];
+    by_lanes(state.variables.size(), [&](std::size_t k, std::size_t e) {
+        const double a = state.variables[e];
         const bool free = (a > 0.0) & (a < problem.cap(static_cast<Index>(e)));
-        sum[k] += free ? state.scores[e] : 0.0;
+        sum[k] += free ? state.errors[e] : 0.0;
         n_free[k] += free ? 1.0 : 0.0;
     });
     const double n = total_of(n_free);
@@ -117,9 +117,9 @@ void add_terms(const BinaryProblem& problem, const BinaryState& state, double bi
     const double y = positive ? 1.0 : -1.0;
     by_lanes(end - begin, [&](std::size_t k, std::size_t p) {
         const std::size_t e = begin + p;
-        const double a = state.amounts[e], penalty = problem.penalty(static_cast<Index>(e));
+        const double a = state.variables[e], penalty = problem.C(static_cast<Index>(e));
         const double bend = loss == Loss::hinge ? 0.0 : problem.ridge(static_cast<Index>(e)) * a;
-        const double f = state.scores[e] + y - y * bend;
+        const double f = state.errors[e] + y - y * bend;
         const double missing = 1.0 - y * (f + bias);
         const double shortfall = missing <= 0.0 ? 0.0 : missing;  // what is not a number stays so
         const double finite = penalty < infinity ? penalty : 0.0;
@@ -147,14 +147,14 @@ BinarySummary summarize(const BinaryProblem& problem, const BinaryState& state) 
     summary.n_support = static_cast<Index>(total_of(terms.n_support));
     summary.dual = total_of(terms.linear) - 0.5 * norm - 0.5 * total_of(terms.ridge);
     summary.primal = 0.5 * norm + total_of(terms.charge);
-    // Comparisons pass over scores that are not numbers (kernel values that overflow); such a point is no solution.
+    // Comparisons pass over errors that are not numbers (kernel values that overflow); such a point is no solution.
     if (!std::isfinite(summary.dual) || !std::isfinite(summary.primal)) summary.violation = infinity;
     return summary;
 }
 
 Census census_of(const BinaryProblem& problem, const BinaryState& state) {
     Census census{problem.size(), problem.size()};
-    for (Index e = 0; e < problem.size(); ++e) census.count(state.amounts[unsigned_index(e)], problem.cap(e));
+    for (Index e = 0; e < problem.size(); ++e) census.count(state.variables[unsigned_index(e)], problem.cap(e));
     return census;
 }
 
@@ -162,7 +162,7 @@ bool make_feasible(const BinaryProblem& problem, BinaryState& state) {
     double sums[2] = {0.0, 0.0};
     bool changed = false;
     for (Index e = 0; e < problem.size(); ++e) {
-        double& a = state.amounts[unsigned_index(e)];
+        double& a = state.variables[unsigned_index(e)];
         const double before = std::exchange(a, std::clamp(a, 0.0, problem.cap(e)));
         changed |= a != before;
         sums[e < problem.n_positive() ? 0 : 1] += a;
@@ -174,31 +174,32 @@ bool make_feasible(const BinaryProblem& problem, BinaryState& state) {
     if (heavy - light <= rounding * heavy) return changed;
     const Index begin = first_heavier ? 0 : problem.n_positive();
     const Index end = first_heavier ? problem.n_positive() : problem.size();
-    for (Index e = begin; e < end; ++e) state.amounts[unsigned_index(e)] *= light / heavy;
+    for (Index e = begin; e < end; ++e) state.variables[unsigned_index(e)] *= light / heavy;
     return true;
 }
 
 double coefficient_mass(const BinaryState& state) {
-    return std::accumulate(state.amounts.begin(), state.amounts.end(), 0.0);
+    return std::accumulate(state.variables.begin(), state.variables.end(), 0.0);
 }
 
 bool float32_too_coarse(const BinaryProblem& problem, const BinaryState& state, double tol) {
     if (!problem.source().fits_float32()) return true;
     double largest = 0.0;
     for (Index e = 0; e < problem.size(); ++e) {
-        if (state.amounts[unsigned_index(e)] > 0.0) largest = std::max(largest, problem.diagonal(e) - problem.ridge(e));
+        if (state.variables[unsigned_index(e)] > 0.0)
+            largest = std::max(largest, problem.diagonal(e) - problem.ridge(e));
     }
     return 1e-8 * largest * coefficient_mass(state) > 0.25 * tol;
 }
 
-bool refresh_scores(const BinaryProblem& problem, BinaryState& state, std::span<const Index> examples, ThreadTeam& team,
+bool refresh_errors(const BinaryProblem& problem, BinaryState& state, std::span<const Index> examples, ThreadTeam& team,
                     Monitor& monitor) {
     std::vector<Index> columns;
     columns.reserve(examples.size());
     for (const Index e : examples) columns.push_back(problem.row(e));
     Coefficients coefficients(1);
     for (Index e = 0; e < problem.size(); ++e) {
-        const double beta = problem.sign(e) * state.amounts[unsigned_index(e)];
+        const double beta = problem.sign(e) * state.variables[unsigned_index(e)];
         if (beta != 0.0) coefficients.add_row(problem.row(e), {&beta, 1});
     }
     const auto prepared = problem.source().columns<double>(columns);
@@ -208,7 +209,7 @@ bool refresh_scores(const BinaryProblem& problem, BinaryState& state, std::span<
     for (std::size_t k = 0; k < examples.size(); ++k) {
         const Index e = examples[k];
         const double y = problem.sign(e);
-        state.scores[unsigned_index(e)] = f[k] - y + problem.ridge(e) * y * state.amounts[unsigned_index(e)];
+        state.errors[unsigned_index(e)] = f[k] - y + problem.ridge(e) * y * state.variables[unsigned_index(e)];
     }
     return true;
 }

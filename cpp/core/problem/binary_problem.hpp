@@ -32,7 +32,7 @@ class BinaryProblem {
     double ridge(Index e) const { return loss_ == Loss::hinge ? 0.0 : 0.5 / C_[unsigned_index(e)]; }
     double diagonal(Index e) const { return diagonal_[unsigned_index(e)]; }  // with the ridge
     double largest_diagonal() const { return largest_diagonal_; }
-    double penalty(Index e) const { return C_[unsigned_index(e)]; }
+    double C(Index e) const { return C_[unsigned_index(e)]; }
     Loss loss() const { return loss_; }
     // beta_i = y_i a_i may grow, or shrink.
     bool may_rise(Index e, double a) const { return e < n_positive_ ? a < cap(e) : a > 0.0; }
@@ -50,24 +50,24 @@ class BinaryProblem {
 // The variables, and E_i = f(x_i) - y_i without the bias (with the squared hinge's ridge_i beta_i).
 struct BinaryState {
     explicit BinaryState(const BinaryProblem& problem)
-        : amounts(unsigned_index(problem.size()), 0.0), scores(unsigned_index(problem.size()), 0.0) {}
+        : variables(unsigned_index(problem.size()), 0.0), errors(unsigned_index(problem.size()), 0.0) {}
 
-    std::vector<double> amounts;
-    std::vector<double> scores;
-    bool scores_current = false;  // in float64, from the amounts
-    bool scores_given = false;    // set by a caller whose start has scores like that
+    std::vector<double> variables;
+    std::vector<double> errors;
+    bool errors_current = false;  // in float64, from the variables
+    bool errors_given = false;    // set by a caller whose start has errors like that
 };
 
-// A point whose scores are known in float64, for sources that keep their rows: those of a point nearby follow from it.
+// A point whose errors are known in float64, for sources that keep their rows: those of a point nearby follow from it.
 class ExactPoint {
   public:
     void remember(const BinaryProblem& problem, const BinaryState& state);
-    // The scores in float64 by the rows of the variables that are others now. False where no point is remembered, or
+    // The errors in float64 by the rows of the variables that are others now. False where no point is remembered, or
     // where all rows of support vectors take no longer.
     bool update(const BinaryProblem& problem, BinaryState& state) const;
 
   private:
-    std::vector<double> amounts_, scores_;
+    std::vector<double> variables_, errors_;
 };
 
 // The bias must lie between -largest_low and -lowest_up; the violation is how far these pass each other.
@@ -99,8 +99,8 @@ double coefficient_mass(const BinaryState& state);
 // As for the other machines: whether float32 kernel values can no longer carry the tolerance.
 bool float32_too_coarse(const BinaryProblem& problem, const BinaryState& state, double tol);
 
-// The scores of some examples anew in float64. False when the monitor stopped it.
-bool refresh_scores(const BinaryProblem& problem, BinaryState& state, std::span<const Index> examples, ThreadTeam& team,
+// The errors of some examples anew in float64. False when the monitor stopped it.
+bool refresh_errors(const BinaryProblem& problem, BinaryState& state, std::span<const Index> examples, ThreadTeam& team,
                     Monitor& monitor);
 
 }  // namespace multimargin

@@ -47,10 +47,10 @@ struct Machine {
     double coupling(const Component& p, const Component& q) const;
 
     // Score columns: one per class and, for projected scores, the mean.
-    Index n_columns() const { return n_classes + (sum_to_zero ? 1 : 0); }
+    Index n_scores() const { return n_classes + (sum_to_zero ? 1 : 0); }
 
     // Adds delta times component p to the raw score columns u: f_c = u_c - mean.
-    void add_to_columns(const Component& p, double delta, double* columns) const {
+    void add_to_coefficients(const Component& p, double delta, double* columns) const {
         columns[p.class1] += delta * p.value1;
         if (p.class2 >= 0) columns[p.class2] += delta * p.value2;
         if (sum_to_zero) columns[n_classes] += delta * p.row_sum() / static_cast<double>(n_classes);

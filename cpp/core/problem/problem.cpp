@@ -63,7 +63,7 @@ Problem::Problem(const KernelSource& source, Machine machine, Loss loss, std::sp
         ++group_begin_[unsigned_index(y[i] + 1)];
         class_of_.push_back(y[i]);
         source_row_.push_back(rows[i]);
-        penalty_.push_back(C[i]);
+        C_.push_back(C[i]);
         cap_.push_back(loss == Loss::hinge ? C[i] : infinity);
         ridge_.push_back(loss == Loss::hinge ? 0.0 : 1.0 / (2.0 * C[i]));
         diagonal_.push_back(source.diagonal(rows[i]));
@@ -80,21 +80,21 @@ std::vector<Index> Problem::source_rows(std::span<const Index> examples) const {
 
 FullState::FullState(const Problem& problem)
     : ld(round_up(std::max<Index>(problem.size(), 1), simd::panel_width)),
-      amounts(checked_product(problem.machine().max_components(), ld), 0.0),
-      columns(checked_product(problem.machine().n_columns(), ld), 0.0) {}
+      variables(checked_product(problem.machine().max_components(), ld), 0.0),
+      scores(checked_product(problem.machine().n_scores(), ld), 0.0) {}
 
 void gradient_of(const Problem& problem, const FullState& state, Index example, std::span<double> gradient) {
     const Machine& machine = problem.machine();
     const auto& components = machine.of(problem.class_of(example));
-    const double mean = machine.sum_to_zero ? state.column(machine.n_classes, example) : 0.0;
+    const double mean = machine.sum_to_zero ? state.score(machine.n_classes, example) : 0.0;
     const bool simplex = machine.bound == Bound::simplex;
     double sum = 0.0;
-    for (std::size_t p = 0; p < components.size(); ++p) sum += state.amount(static_cast<Index>(p), example);
+    for (std::size_t p = 0; p < components.size(); ++p) sum += state.variable(static_cast<Index>(p), example);
     for (std::size_t p = 0; p < components.size(); ++p) {
         const Component& c = components[p];
-        double margin = c.value1 * state.column(c.class1, example) - c.row_sum() * mean;
-        if (c.class2 >= 0) margin += c.value2 * state.column(c.class2, example);
-        const double a = simplex ? sum : state.amount(static_cast<Index>(p), example);
+        double margin = c.value1 * state.score(c.class1, example) - c.row_sum() * mean;
+        if (c.class2 >= 0) margin += c.value2 * state.score(c.class2, example);
+        const double a = simplex ? sum : state.variable(static_cast<Index>(p), example);
         gradient[p] = c.target - margin - problem.ridge(example) * a;
     }
 }
@@ -135,7 +135,7 @@ Summary summarize(const Problem& problem, const FullState& state) {
         const std::size_t n = components.size();
         gradient_of(problem, state, e, gradient);
         double sum = 0.0;
-        for (std::size_t p = 0; p < n; ++p) sum += (a[p] = state.amount(static_cast<Index>(p), e));
+        for (std::size_t p = 0; p < n; ++p) sum += (a[p] = state.variable(static_cast<Index>(p), e));
         const std::span<const double> own(a.data(), n);
         for (std::size_t p = 0; p < n; ++p) {
             const double undo = machine.bound == Bound::simplex ? sum : a[p];
@@ -143,8 +143,8 @@ Summary summarize(const Problem& problem, const FullState& state) {
             linear += components[p].target * a[p];
             norm += (components[p].target - shortfall[p]) * a[p];  // sum a m(F) = |w|^2
         }
-        if (problem.loss() == Loss::squared_hinge) penalty += squared_penalty(machine.bound, own, problem.penalty(e));
-        loss += primal_loss(machine.bound, problem.loss(), {shortfall.data(), n}, problem.penalty(e));
+        if (problem.loss() == Loss::squared_hinge) penalty += squared_penalty(machine.bound, own, problem.C(e));
+        loss += primal_loss(machine.bound, problem.loss(), {shortfall.data(), n}, problem.C(e));
         const double v = certain_violation(machine.bound, {gradient.data(), n}, own, problem.cap(e));
         summary.violation = std::max(summary.violation, v);
         if (sum > 0.0) ++summary.n_support;
@@ -159,7 +159,7 @@ Census census_of(const Problem& problem, const FullState& state) {
     for (Index e = 0; e < problem.size(); ++e) {
         const Index n = static_cast<Index>(problem.machine().of(problem.class_of(e)).size());
         census.variables += n;
-        for (Index p = 0; p < n; ++p) census.count(state.amount(p, e), problem.cap(e));
+        for (Index p = 0; p < n; ++p) census.count(state.variable(p, e), problem.cap(e));
     }
     return census;
 }
@@ -171,14 +171,14 @@ void make_feasible(const Problem& problem, FullState& state) {
         const double cap = problem.cap(e);
         double sum = 0.0;
         for (Index p = 0; p < machine.max_components(); ++p) {
-            double& a = state.amount(p, e);
+            double& a = state.variable(p, e);
             a = p < n ? std::clamp(a, 0.0, cap) : 0.0;
             if (a <= problem.negligible(e)) a = 0.0;
             if (cap < infinity && a >= (1.0 - bound_tolerance) * cap) a = cap;
             sum += a;
         }
         if (machine.bound == Bound::simplex && sum > cap) {
-            for (Index p = 0; p < n; ++p) state.amount(p, e) *= cap / sum;
+            for (Index p = 0; p < n; ++p) state.variable(p, e) *= cap / sum;
         }
     }
 }
@@ -190,7 +190,7 @@ double coefficient_mass(const Problem& problem, const FullState& state) {
         const auto& components = machine.of(problem.class_of(e));
         for (std::size_t p = 0; p < components.size(); ++p) {
             const Component& c = components[p];
-            const double a = state.amount(static_cast<Index>(p), e);
+            const double a = state.variable(static_cast<Index>(p), e);
             mass[unsigned_index(c.class1)] += std::abs(c.value1) * a;
             if (c.class2 >= 0) mass[unsigned_index(c.class2)] += std::abs(c.value2) * a;
         }
@@ -205,19 +205,20 @@ bool float32_too_coarse(const Problem& problem, const FullState& state, double t
     return 1e-8 * largest * coefficient_mass(problem, state) > 0.25 * tol;
 }
 
-bool refresh_columns(const Problem& problem, FullState& state, ThreadTeam& team, Monitor* monitor,
-                     const KernelColumns<double>* columns) {
-    AlignedVector<double> scores(state.columns.size(), 0.0);
+bool refresh_scores(const Problem& problem, FullState& state, ThreadTeam& team, Monitor* monitor,
+                    const KernelColumns<double>* columns) {
+    AlignedVector<double> scores(state.scores.size(), 0.0);
     const std::vector<Index> all = first_indices(problem.size());
     std::unique_ptr<KernelColumns<double>> made;
     if (columns == nullptr) {
         made = problem.source().columns<double>(problem.source_rows(all));
         columns = made.get();
     }
-    const Coefficients beta = changed_columns(problem, all, [&](Index e, Index p) { return state.amount(p, e); });
+    const Coefficients beta =
+        changed_coefficients(problem, all, [&](Index e, Index p) { return state.variable(p, e); });
     if (!add_scores(*columns, beta, scores.data(), state.ld, team, monitor)) return false;
-    state.columns = std::move(scores);
-    state.columns_current = true;
+    state.scores = std::move(scores);
+    state.scores_current = true;
     return true;
 }
 

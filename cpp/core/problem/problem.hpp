@@ -37,11 +37,9 @@ class Problem {
     double ridge(Index example) const { return ridge_[unsigned_index(example)]; }
     double diagonal(Index example) const { return diagonal_[unsigned_index(example)]; }
     // The bound C_i as given, also where the squared hinge lifts it.
-    double penalty(Index example) const { return penalty_[unsigned_index(example)]; }
+    double C(Index example) const { return C_[unsigned_index(example)]; }
     // Dual variables up to this size count as zero; the hard margin has no C to measure them by.
-    double negligible(Index example) const {
-        return penalty(example) < infinity ? bound_tolerance * penalty(example) : 0.0;
-    }
+    double negligible(Index example) const { return C(example) < infinity ? bound_tolerance * C(example) : 0.0; }
     std::vector<Index> source_rows(std::span<const Index> examples) const;
 
   private:
@@ -49,25 +47,25 @@ class Problem {
     Machine machine_;
     Loss loss_;
     std::vector<Index> order_, class_of_, source_row_, group_begin_;
-    std::vector<double> cap_, ridge_, diagonal_, penalty_;
+    std::vector<double> cap_, ridge_, diagonal_, C_;
 };
 
-// Variables and raw score columns of all examples: amounts[p * ld + e], columns[c * ld + e].
+// Variables and raw score columns of all examples: variables[p * ld + e], columns[c * ld + e].
 struct FullState {
     explicit FullState(const Problem& problem);
 
     Index ld;
-    AlignedVector<double> amounts;
-    AlignedVector<double> columns;
-    bool columns_current = true;
-    bool columns_given = false;  // whoever starts the solve knows the scores of its amounts
+    AlignedVector<double> variables;
+    AlignedVector<double> scores;
+    bool scores_current = true;
+    bool scores_given = false;  // whoever starts the solve knows the scores of its variables
 
-    double& amount(Index p, Index e) { return amounts[unsigned_index(p * ld + e)]; }
-    double amount(Index p, Index e) const { return amounts[unsigned_index(p * ld + e)]; }
-    double column(Index c, Index e) const { return columns[unsigned_index(c * ld + e)]; }
+    double& variable(Index p, Index e) { return variables[unsigned_index(p * ld + e)]; }
+    double variable(Index p, Index e) const { return variables[unsigned_index(p * ld + e)]; }
+    double score(Index c, Index e) const { return scores[unsigned_index(c * ld + e)]; }
 };
 
-// What the full state amounts to.
+// Objectives and violation of a full state.
 struct Summary {
     double violation = 0.0;
     double dual = 0.0;
@@ -103,31 +101,31 @@ double coefficient_mass(const Problem& problem, const FullState& state);
 // of tol is allowed. The exact look at the end judges; this only saves the work of a descent that would fail it.
 bool float32_too_coarse(const Problem& problem, const FullState& state, double tol);
 
-// What changes of the variables change in the raw score columns, for the score pass: delta(k, p) is the change of
-// variable p of examples[k]. Examples without a change are left out; rows are positions in the source.
+// The changes of the coefficients beta that follow from changes of the variables, for the score pass: delta(k, p) is
+// the change of variable p of examples[k]. Examples without a change are left out; rows are positions in the source.
 template <class Delta>
-Coefficients changed_columns(const Problem& problem, std::span<const Index> examples, Delta delta) {
+Coefficients changed_coefficients(const Problem& problem, std::span<const Index> examples, Delta delta) {
     const Machine& machine = problem.machine();
-    Coefficients coefficients(machine.n_columns());
-    std::vector<double> columns(unsigned_index(machine.n_columns()));
+    Coefficients coefficients(machine.n_scores());
+    std::vector<double> changes(unsigned_index(machine.n_scores()));
     for (std::size_t k = 0; k < examples.size(); ++k) {
         const auto& components = machine.of(problem.class_of(examples[k]));
         bool any = false;
         for (std::size_t p = 0; p < components.size(); ++p) {
             const double d = delta(static_cast<Index>(k), static_cast<Index>(p));
             if (d == 0.0) continue;
-            if (!any) std::fill(columns.begin(), columns.end(), 0.0);
+            if (!any) std::fill(changes.begin(), changes.end(), 0.0);
             any = true;
-            machine.add_to_columns(components[p], d, columns.data());
+            machine.add_to_coefficients(components[p], d, changes.data());
         }
-        if (any) coefficients.add_row(problem.source_row(examples[k]), columns);
+        if (any) coefficients.add_row(problem.source_row(examples[k]), changes);
     }
     return coefficients;
 }
 
-// The columns anew from the amounts, in float64; `columns` may hold all examples' kernel columns, else they are made.
+// The columns anew from the variables, in float64; `columns` may hold all examples' kernel columns, else they are made.
 // False when the monitor stopped it; then nothing changes.
-bool refresh_columns(const Problem& problem, FullState& state, ThreadTeam& team, Monitor* monitor,
-                     const KernelColumns<double>* columns = nullptr);
+bool refresh_scores(const Problem& problem, FullState& state, ThreadTeam& team, Monitor* monitor,
+                    const KernelColumns<double>* columns = nullptr);
 
 }  // namespace multimargin

@@ -59,7 +59,7 @@ simd::ScanGroup<T> ViolationScan<T>::group(const ScoreView<T>& view, Index y, In
             static_cast<Index>(terms.size()),
             view.scores + first,
             shared >= 0 ? view.scores + shared * view.ld + first : nullptr,
-            view.amounts + first,
+            view.variables + first,
             view.ld,
             view.cap + first,
             from_first(view.sum),

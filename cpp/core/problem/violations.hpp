@@ -10,7 +10,7 @@
 
 namespace multimargin {
 
-// Examples in the order of their classes: score c of example j at scores[c * ld + j], variable p at amounts[p * ld +
+// Examples in the order of their classes: score c of example j at scores[c * ld + j], variable p at variables[p * ld +
 // j]; class y holds the positions from group_begin[y] to group_begin[y + 1]. Every array goes on for simd::overrun
 // values.
 template <class T>
@@ -18,9 +18,9 @@ struct ScoreView {
     std::span<const Index> group_begin;
     Index ld;
     const T* scores;
-    const T* amounts;
+    const T* variables;
     const T* cap;
-    const T* sum;    // of the amounts of an example; for simplex machines
+    const T* sum;    // of the variables of an example; for simplex machines
     const T* ridge;  // null for the hinge
 };
 

@@ -15,7 +15,7 @@
 namespace multimargin {
 
 // The variables of one component of one class: contiguous, or the live ones of a list.
-struct Block {
+struct ComponentSlice {
     Index y = 0;
     Index p = 0;
     const Component* component = nullptr;
@@ -42,14 +42,14 @@ class Workspace {
     Index example(Index position) const { return members_[unsigned_index(position)]; }
     Index class_of(Index position) const { return problem_->class_of(example(position)); }
 
-    double* column(Index c) { return columns_.data() + c * ld_; }
-    double* amounts(Index p) { return amounts_.data() + p * ld_; }
-    const double* column(Index c) const { return columns_.data() + c * ld_; }
-    const double* amounts(Index p) const { return amounts_.data() + p * ld_; }
+    double* scores(Index c) { return scores_.data() + c * ld_; }
+    double* variables(Index p) { return variables_.data() + p * ld_; }
+    const double* scores(Index c) const { return scores_.data() + c * ld_; }
+    const double* variables(Index p) const { return variables_.data() + p * ld_; }
     // Of component p at p * ld().
-    const AlignedVector<double>& all_amounts() const { return amounts_; }
-    void set_amounts(const AlignedVector<double>& amounts);
-    double* gradient(const Block& block) { return gradients_.data() + block.p * ld_ + block.begin; }
+    const AlignedVector<double>& all_variables() const { return variables_; }
+    void set_variables(const AlignedVector<double>& variables);
+    double* gradient(const ComponentSlice& slice) { return gradients_.data() + slice.p * ld_ + slice.begin; }
     const double* cap() const { return cap_.data(); }
     const double* ridge() const { return problem_->loss() == Loss::hinge ? nullptr : ridge_.data(); }
     const double* diagonal() const { return diagonal_.data(); }
@@ -61,23 +61,23 @@ class Workspace {
     ScoreView<double> view() const;
 
     // One block per class and component, made when first asked for.
-    std::vector<Block>& blocks() {
-        if (blocks_.empty()) make_blocks();
-        return blocks_;
+    std::vector<ComponentSlice>& slices() {
+        if (slices_.empty()) make_slices();
+        return slices_;
     }
 
     // The gradient of the block's live variables, compact, into gradient(block).
-    void compute_gradient(const Block& block);
+    void compute_gradient(const ComponentSlice& slice);
 
     // The same variables' values of a per-position array: in place when whole, else gathered.
-    const double* live_values(const Block& block, const double* values, std::vector<double>& buffer) const;
+    const double* live_values(const ComponentSlice& slice, const double* values, std::vector<double>& buffer) const;
 
     // Variables of one example, and setting them.
     Index n_components(Index position) const {
         return static_cast<Index>(problem_->machine().of(class_of(position)).size());
     }
     void gradient_at(Index position, std::span<double> gradient);
-    void set_amount(Index position, Index p, double value);
+    void set_variable(Index position, Index p, double value);
 
     // Which positions still have a live variable.
     std::vector<Index> live_positions() const;
@@ -89,13 +89,13 @@ class Workspace {
 
   private:
     Workspace(const Problem& problem, std::vector<Index> members);
-    void make_blocks();
+    void make_slices();
 
     const Problem* problem_;
     std::vector<Index> members_;
     Index ld_;
-    AlignedVector<double> columns_, amounts_, gradients_, cap_, ridge_, diagonal_, sum_;
-    std::vector<Block> blocks_;
+    AlignedVector<double> scores_, variables_, gradients_, cap_, ridge_, diagonal_, sum_;
+    std::vector<ComponentSlice> slices_;
     std::vector<Index> group_begin_;
     std::vector<double> buffer1_, buffer2_, buffer3_, buffer4_, buffer5_;
 };

@@ -145,7 +145,7 @@ void multiply(const Multiply& m) {
 
 void raise_violations(const BoxBlock& b, double* top) {
     for (Size j = 0; j < b.n; ++j) {
-        top[j] = std::max(top[j], box_violation_of(b.gradient[j], b.amount[j], b.cap[j]));
+        top[j] = std::max(top[j], box_violation_of(b.gradient[j], b.variable[j], b.cap[j]));
     }
 }
 
@@ -154,7 +154,7 @@ void gradient(const GradientBlock& b, double* out) {
         double g = b.target - b.value1 * b.score1[j];
         if (b.score2 != nullptr) g -= b.value2 * b.score2[j];
         if (b.mean != nullptr) g += b.row_sum * b.mean[j];
-        if (b.amount != nullptr) g -= b.ridge[j] * b.amount[j];
+        if (b.variable != nullptr) g -= b.ridge[j] * b.variable[j];
         out[j] = g;
     }
 }
@@ -162,7 +162,7 @@ void gradient(const GradientBlock& b, double* out) {
 double box_violation(const BoxBlock& b) {
     double largest = 0.0;
     for (Size j = 0; j < b.n; ++j) {
-        largest = std::max(largest, box_violation_of(b.gradient[j], b.amount[j], b.cap[j]));
+        largest = std::max(largest, box_violation_of(b.gradient[j], b.variable[j], b.cap[j]));
     }
     return largest;
 }
@@ -170,17 +170,17 @@ double box_violation(const BoxBlock& b) {
 double box_gain(const BoxBlock& b, const double* diagonal, const double* ridge, double self_coupling) {
     double largest = 0.0;
     for (Size j = 0; j < b.n; ++j) {
-        const double v = box_violation_of(b.gradient[j], b.amount[j], b.cap[j]);
+        const double v = box_violation_of(b.gradient[j], b.variable[j], b.cap[j]);
         const double q = self_coupling * diagonal[j] + (ridge != nullptr ? ridge[j] : 0.0);
         largest = std::max(largest, v * v / std::max(q, 1e-12));  // DGI11 4.2
     }
     return largest;
 }
 
-void simplex_bounds(const double* gradient, const double* amount, double* top, double* low, Size n) {
+void simplex_bounds(const double* gradient, const double* variable, double* top, double* low, Size n) {
     for (Size j = 0; j < n; ++j) {
         top[j] = std::max(top[j], gradient[j]);
-        if (amount[j] > 0.0) low[j] = std::min(low[j], gradient[j]);
+        if (variable[j] > 0.0) low[j] = std::min(low[j], gradient[j]);
     }
 }
 
@@ -198,7 +198,7 @@ double scan_gradient(const ScanGroup<T>& g, Size p, Size j) {
     const ScanTerm<T>& t = g.terms[p];
     double value = t.target - t.value * g.scores[t.column + j];
     if (g.shared != nullptr) value -= t.share * g.shared[j];
-    if (g.ridge != nullptr) value -= g.ridge[j] * (g.sum != nullptr ? g.sum[j] : g.amounts[p * g.ld + j]);
+    if (g.ridge != nullptr) value -= g.ridge[j] * (g.sum != nullptr ? g.sum[j] : g.variables[p * g.ld + j]);
     return value;
 }
 
@@ -207,7 +207,7 @@ void scan_box(const ScanGroup<T>& g) {
     for (Size j = 0; j < g.n; ++j) {
         double largest = 0.0;
         for (Size p = 0; p < g.n_terms; ++p) {
-            largest = std::max(largest, box_violation_of(scan_gradient(g, p, j), g.amounts[p * g.ld + j], g.cap[j]));
+            largest = std::max(largest, box_violation_of(scan_gradient(g, p, j), g.variables[p * g.ld + j], g.cap[j]));
         }
         g.violations[j] = static_cast<T>(largest);
     }
@@ -220,7 +220,7 @@ void scan_simplex(const ScanGroup<T>& g) {
         for (Size p = 0; p < g.n_terms; ++p) {
             const double gradient = scan_gradient(g, p, j);
             top = std::max(top, gradient);
-            if (g.amounts[p * g.ld + j] > 0) low = std::min(low, gradient);
+            if (g.variables[p * g.ld + j] > 0) low = std::min(low, gradient);
         }
         g.violations[j] = static_cast<T>(std::max(0.0, top - low));
     }
@@ -320,7 +320,7 @@ void sparse_tile(const SparseTile<T>& t, const Evaluation& e) {
 // the choice among several of them still follows the gradient.
 double pair_gain_of(const GainBlock& b, Size j, double kernel_value) {
     const double gb = b.box.gradient[j];
-    if (!(box_violation_of(gb, b.box.amount[j], b.box.cap[j]) > 0)) return 0.0;
+    if (!(box_violation_of(gb, b.box.variable[j], b.box.cap[j]) > 0)) return 0.0;
     const double ga = b.first_gradient;
     const double qaa = b.first_curvature;
     const double ridge = b.ridge != nullptr ? b.ridge[j] : 0.0;

@@ -62,16 +62,16 @@ struct GradientBlock {
     double target;
     double value1, value2, row_sum;
     const double* score1;
-    const double* score2;  // null when the component has one class only
-    const double* mean;    // null when scores are not projected
-    const double* amount;  // a, or its sum over the example, for the squared hinge; null for the hinge
-    const double* ridge;   // 1/(2 C_i), with amount
+    const double* score2;    // null when the component has one class only
+    const double* mean;      // null when scores are not projected
+    const double* variable;  // a, or its sum over the example, for the squared hinge; null for the hinge
+    const double* ridge;     // 1/(2 C_i), with variable
     Size n;
 };
 
 struct BoxBlock {
     const double* gradient;
-    const double* amount;
+    const double* variable;
     const double* cap;
     Size n;
 };
@@ -91,11 +91,11 @@ struct ScanGroup {
     const ScanTerm<T>* terms;
     Size n_terms;
     const T* scores;
-    const T* shared;   // the shared score; null when there is none
-    const T* amounts;  // of component p at p * ld
+    const T* shared;     // the shared score; null when there is none
+    const T* variables;  // of component p at p * ld
     Size ld;
-    const T* cap;    // an amount (box) or the sum (simplex) below it may rise
-    const T* sum;    // of the amounts; simplex only
+    const T* cap;    // a variable (box) or the sum (simplex) below it may rise
+    const T* sum;    // of the variables; simplex only
     const T* ridge;  // 1/(2 C_i) for the squared hinge, else null
     T* violations;
     Size n;
@@ -256,7 +256,7 @@ struct Table {
     void (*raise_violations)(const BoxBlock&, double* top);
     double (*box_gain)(const BoxBlock&, const double* diagonal, const double* ridge, double self_coupling);
     // top = max(top, g);  low = min(low, g) where a > 0. HL02 (19)
-    void (*simplex_bounds)(const double* gradient, const double* amount, double* top, double* low, Size n);
+    void (*simplex_bounds)(const double* gradient, const double* variable, double* top, double* low, Size n);
     double (*pair_gain_f32)(const GainBlock&, const float* row);
     double (*pair_gain_f64)(const GainBlock&, const double* row);
     // The KKT violation of every example of a group.
@@ -305,7 +305,7 @@ inline double box_violation_of(double g, double a, double cap) {
     return rise > fall ? rise : fall;
 }
 
-// A sum of amounts from this share of the cap on leaves no slack: what is missing is rounding.
+// A sum of variables from this share of the cap on leaves no slack: what is missing is rounding.
 inline constexpr double full_share = 1.0 - 1e-12;
 
 double pair_gain_of(const GainBlock& block, Size j, double kernel_value);

@@ -222,10 +222,10 @@ void gradient(const GradientBlock& b, double* out) {
         b.n, out, [&](Size j) { return b.target - b.value1 * load(b.score1 + j) - zero_rule * load(second + j); },
         [&](Size j) { return b.target - b.value1 * b.score1[j] - zero_rule * second[j]; });
     if (b.mean != nullptr && b.row_sum != 0.0) axpy<double>(b.row_sum, b.mean, out, b.n);
-    if (b.amount != nullptr) {
+    if (b.variable != nullptr) {
         for_each_value(
-            b.n, out, [&](Size j) { return load(out + j) - load(b.ridge + j) * load(b.amount + j); },
-            [&](Size j) { return out[j] - b.ridge[j] * b.amount[j]; });
+            b.n, out, [&](Size j) { return load(out + j) - load(b.ridge + j) * load(b.variable + j); },
+            [&](Size j) { return out[j] - b.ridge[j] * b.variable[j]; });
     }
 }
 
@@ -256,48 +256,48 @@ inline double largest_over(Size n, Vectored vectored, Single single) {
 
 double box_violation(const BoxBlock& b) {
     return largest_over(
-        b.n, [&](Size j) { return violation(load(b.gradient + j), load(b.amount + j), load(b.cap + j)); },
-        [&](Size j) { return box_violation_of(b.gradient[j], b.amount[j], b.cap[j]); });
+        b.n, [&](Size j) { return violation(load(b.gradient + j), load(b.variable + j), load(b.cap + j)); },
+        [&](Size j) { return box_violation_of(b.gradient[j], b.variable[j], b.cap[j]); });
 }
 
 void raise_violations(const BoxBlock& b, double* top) {
     Size j = 0;
     for (; j + double_lanes <= b.n; j += double_lanes) {
-        const Doubles v = violation(load(b.gradient + j), load(b.amount + j), load(b.cap + j));
+        const Doubles v = violation(load(b.gradient + j), load(b.variable + j), load(b.cap + j));
         store(top + j, maximum<double>(v, load(top + j)));
     }
     for (; j < b.n; ++j) {
-        const double v = box_violation_of(b.gradient[j], b.amount[j], b.cap[j]);
+        const double v = box_violation_of(b.gradient[j], b.variable[j], b.cap[j]);
         top[j] = v > top[j] ? v : top[j];
     }
 }
 
 double box_gain(const BoxBlock& b, const double* diagonal, const double* ridge, double self_coupling) {
     const auto vectored = [&](Size j) {
-        const Doubles v = violation(load(b.gradient + j), load(b.amount + j), load(b.cap + j));
+        const Doubles v = violation(load(b.gradient + j), load(b.variable + j), load(b.cap + j));
         Doubles q = load(diagonal + j) * self_coupling;
         if (ridge != nullptr) q = q + load(ridge + j);
         return v * v / maximum<double>(q, broadcast(1e-12));
     };
     const auto single = [&](Size j) {
-        const double v = box_violation_of(b.gradient[j], b.amount[j], b.cap[j]);
+        const double v = box_violation_of(b.gradient[j], b.variable[j], b.cap[j]);
         const double q = self_coupling * diagonal[j] + (ridge != nullptr ? ridge[j] : 0.0);
         return v * v / (q > 1e-12 ? q : 1e-12);
     };
     return largest_over(b.n, vectored, single);
 }
 
-void simplex_bounds(const double* gradient, const double* amount, double* top, double* low, Size n) {
+void simplex_bounds(const double* gradient, const double* variable, double* top, double* low, Size n) {
     Size j = 0;
     for (; j + double_lanes <= n; j += double_lanes) {
         const Doubles g = load(gradient + j), l = load(low + j);
         store(top + j, maximum<double>(g, load(top + j)));
         const Doubles lower = g < l ? g : l;
-        store(low + j, load(amount + j) > Doubles{} ? lower : l);
+        store(low + j, load(variable + j) > Doubles{} ? lower : l);
     }
     for (; j < n; ++j) {
         top[j] = gradient[j] > top[j] ? gradient[j] : top[j];
-        low[j] = amount[j] > 0.0 && gradient[j] < low[j] ? gradient[j] : low[j];
+        low[j] = variable[j] > 0.0 && gradient[j] < low[j] ? gradient[j] : low[j];
     }
 }
 
@@ -306,7 +306,7 @@ double pair_gain(const GainBlock& b, const T* row) {
     const double ga = b.first_gradient, qaa = b.first_curvature, separate = ga * ga / qaa;
     const auto vectored = [&](Size j) {
         const Doubles gb = load(b.box.gradient + j);
-        const Doubles v = violation(gb, load(b.box.amount + j), load(b.box.cap + j));
+        const Doubles v = violation(gb, load(b.box.variable + j), load(b.box.cap + j));
         Doubles qbb = load(b.diagonal + j) * b.self_coupling;
         if (b.ridge != nullptr) qbb = qbb + load(b.ridge + j);
         qbb = maximum<double>(qbb, broadcast(1e-12));

@@ -104,7 +104,7 @@ TEST(slot_scores_hold_all_steps_at_any_time) {
     for (const KernelKind kind : kinds) {
         for (const Index n_columns : {3, 70}) {
             Stream stream(kind, 5, n_columns, 1);
-            for (int look = 0; look < 12; ++look) {
+            for (int round = 0; round < 12; ++round) {
                 stream.run(23, 0);
                 const std::vector<double> found = stream.all();
                 std::size_t next = 0;

@@ -302,7 +302,7 @@ TEST(online_machine_bits_do_not_depend_on_threads_looks_and_stops) {
     const MachineState a = alone.state();
     CHECK(alone.kept().size() > 200);
     for (const MachineState& b : {helped.state(), restored.state()}) {
-        CHECK(same_bits(a.amounts, b.amounts) && same_bits(a.scores, b.scores));
+        CHECK(same_bits(a.variables, b.variables) && same_bits(a.scores, b.scores));
         CHECK(same_bits(a.coefficients, b.coefficients) && same_bits(a.kept.ids, b.kept.ids));
     }
 }
@@ -318,7 +318,7 @@ TEST(online_machine_stays_feasible_within_its_budget) {
             CHECK(learner.kept().size() <= 60);
         }
         for (Index slot = 0; slot < learner.kept().n_slots(); ++slot) {
-            const double a = learner.amount(slot, 0), b = learner.amount(slot, 1);
+            const double a = learner.variable(slot, 0), b = learner.variable(slot, 1);
             CHECK(a >= 0.0 && b >= 0.0);
             CHECK((bound == Bound::box ? std::max(a, b) : a + b) <= 1.5 * (1.0 + 1e-12));
         }

@@ -10,12 +10,12 @@ namespace multimargin {
 namespace {
 
 using testing::Numbers;
-using testing::PlainLook;
+using testing::PlainCheck;
 using testing::TwoClouds;
 
 constexpr Loss losses[] = {Loss::hinge, Loss::squared_hinge};
 
-// Weights that differ, amounts at 0, at the cap and inside, the equality kept.
+// Weights that differ, variables at 0, at the cap and inside, the equality kept.
 struct RandomState {
     RandomState(Loss loss_, std::uint64_t seed) : clouds(23, 38, 3, seed), loss(loss_), source(clouds.source()) {
         Numbers numbers(seed);
@@ -23,28 +23,28 @@ struct RandomState {
         for (std::size_t e = 0; e < clouds.C.size(); ++e) {
             const double inside = numbers.uniform(0.0, clouds.C[e]);
             const double places[] = {0.0, clouds.C[e], inside};
-            amounts.push_back(places[numbers.below(3)]);
+            variables.push_back(places[numbers.below(3)]);
         }
     }
     BinaryProblem problem() const { return clouds.problem(source, loss); }
     BinaryState state(const BinaryProblem& of) const {
         BinaryState s(of);
-        s.amounts = amounts;
+        s.variables = variables;
         make_feasible(of, s);
-        const PlainLook look(clouds, loss, s.amounts);
-        s.scores = look.E;
+        const PlainCheck exact(clouds, loss, s.variables);
+        s.errors = exact.E;
         return s;
     }
     TwoClouds clouds;
     Loss loss;
     DenseSource source;
-    std::vector<double> amounts;
+    std::vector<double> variables;
 };
 
 bool refresh(const BinaryProblem& problem, BinaryState& state, std::span<const Index> examples, double seconds) {
     ThreadTeam team(2);
     Monitor monitor(nullptr, seconds);
-    return refresh_scores(problem, state, examples, team, monitor);
+    return refresh_errors(problem, state, examples, team, monitor);
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ TEST(binary_problem_words) {
     const DenseSource source = clouds.source();
     const BinaryProblem hinge = clouds.problem(source), squared = clouds.problem(source, Loss::squared_hinge);
     CHECK(hinge.sign(1) == 1.0 && hinge.sign(2) == -1.0 && hinge.n_positive() == 2 && hinge.size() == 5);
-    CHECK(hinge.row(1) == clouds.rows[1] && hinge.penalty(3) == 0.5);
+    CHECK(hinge.row(1) == clouds.rows[1] && hinge.C(3) == 0.5);
     CHECK(hinge.cap(2) == 4.0 && squared.cap(2) == infinity);
     CHECK(hinge.ridge(2) == 0.0 && squared.ridge(2) == 0.125 && squared.ridge(4) == 0.0);
     CHECK(hinge.diagonal(3) == 1.0 && squared.diagonal(3) == 2.0);
@@ -84,14 +84,14 @@ TEST(binary_problem_interval_by_hand) {
     const DenseSource source = clouds.source();
     const BinaryProblem problem = clouds.problem(source);
     BinaryState state(problem);
-    state.amounts = {0.0, 1.0, 0.5, 0.0, 1.0, 0.5};  // up: 0, 2, 4, 5;  low: 1, 2, 3, 5
-    state.scores = {-0.5, -9.0, 0.25, 9.0, -0.75, 0.5};
+    state.variables = {0.0, 1.0, 0.5, 0.0, 1.0, 0.5};  // up: 0, 2, 4, 5;  low: 1, 2, 3, 5
+    state.errors = {-0.5, -9.0, 0.25, 9.0, -0.75, 0.5};
     BinaryInterval interval = interval_of(problem, state);
     CHECK(interval.lowest_up == -0.75 && interval.largest_low == 9.0 && interval.violation() == 9.75);
     BinarySummary summary = summarize(problem, state);
     CHECK(summary.bias == -0.375 && summary.violation == 9.75 && summary.n_support == 4);
-    state.amounts = {0.0, 1.0, 1.0, 0.0, 1.0, 1.0};  // nobody is free: the middle. up: 0, 4, 5;  low: 1, 2, 3
-    state.scores = {2.0, -3.0, 0.25, -1.0, 1.5, 4.0};
+    state.variables = {0.0, 1.0, 1.0, 0.0, 1.0, 1.0};  // nobody is free: the middle. up: 0, 4, 5;  low: 1, 2, 3
+    state.errors = {2.0, -3.0, 0.25, -1.0, 1.5, 4.0};
     interval = interval_of(problem, state);
     CHECK(interval.lowest_up == 1.5 && interval.largest_low == 0.25 && interval.violation() == 0.0);
     summary = summarize(problem, state);
@@ -104,16 +104,16 @@ TEST(binary_problem_summary_against_plain_loops) {
             const RandomState c(loss, seed);
             const BinaryProblem problem = c.problem();
             const BinaryState state = c.state(problem);
-            const PlainLook look(c.clouds, loss, state.amounts);
+            const PlainCheck exact(c.clouds, loss, state.variables);
             const BinaryInterval interval = interval_of(problem, state);
             const BinarySummary summary = summarize(problem, state);
-            CHECK(interval.lowest_up == look.lowest_up && interval.largest_low == look.largest_low);
-            CHECK(summary.violation == look.violation && summary.n_support == look.n_support);
-            CHECK_CLOSE(summary.bias, look.bias, 1e-13);
-            CHECK_CLOSE(summary.dual, look.dual, 1e-12 * (1.0 + look.primal));
-            CHECK_CLOSE(summary.primal, look.primal, 1e-12 * (1.0 + look.primal));
-            CHECK(look.dual <= look.primal);  // so the plain loops are not wrong either
-            CHECK_CLOSE(coefficient_mass(state), look.mass, 1e-12 * look.mass);
+            CHECK(interval.lowest_up == exact.lowest_up && interval.largest_low == exact.largest_low);
+            CHECK(summary.violation == exact.violation && summary.n_support == exact.n_support);
+            CHECK_CLOSE(summary.bias, exact.bias, 1e-13);
+            CHECK_CLOSE(summary.dual, exact.dual, 1e-12 * (1.0 + exact.primal));
+            CHECK_CLOSE(summary.primal, exact.primal, 1e-12 * (1.0 + exact.primal));
+            CHECK(exact.dual <= exact.primal);  // so the plain loops are not wrong either
+            CHECK_CLOSE(coefficient_mass(state), exact.mass, 1e-12 * exact.mass);
         }
     }
 }
@@ -125,7 +125,7 @@ TEST(binary_problem_summary_of_a_hard_margin) {
     for (const Loss loss : losses) {
         const BinaryProblem problem = clouds.problem(source, loss);
         BinaryState state(problem);
-        state.scores = {-1.0, -1.0, 1.0, 1.0};
+        state.errors = {-1.0, -1.0, 1.0, 1.0};
         const BinarySummary summary = summarize(problem, state);
         // what is short of the margin is not charged: an infinity would say nothing
         CHECK(summary.primal == 0.0 && summary.dual == 0.0 && summary.violation == 2.0 && summary.bias == 0.0);
@@ -139,22 +139,22 @@ TEST(binary_problem_make_feasible) {
             const BinaryProblem problem = c.problem();
             BinaryState state(problem);
             Numbers numbers(seed);
-            for (double& a : state.amounts) a = numbers.uniform(-1.0, 3.0);
-            const std::vector<double> before = state.amounts;
+            for (double& a : state.variables) a = numbers.uniform(-1.0, 3.0);
+            const std::vector<double> before = state.variables;
             make_feasible(problem, state);
-            const PlainLook look(c.clouds, loss, state.amounts);
-            CHECK(look.in_box && std::abs(look.sum) <= 1e-14 * look.mass && look.mass > 0.0);
+            const PlainCheck exact(c.clouds, loss, state.variables);
+            CHECK(exact.in_box && std::abs(exact.sum) <= 1e-14 * exact.mass && exact.mass > 0.0);
             // one side is clipped and no more, the other scaled
             double side[2] = {0.0, 0.0}, clipped[2] = {0.0, 0.0};
             for (Index e = 0; e < problem.size(); ++e) {
                 const std::size_t s = e < problem.n_positive() ? 0 : 1;
-                side[s] += state.amounts[unsigned_index(e)];
+                side[s] += state.variables[unsigned_index(e)];
                 clipped[s] += std::clamp(before[unsigned_index(e)], 0.0, problem.cap(e));
             }
-            CHECK_CLOSE(std::min(side[0], side[1]), std::min(clipped[0], clipped[1]), 1e-12 * look.mass);
-            const std::vector<double> once = state.amounts;
+            CHECK_CLOSE(std::min(side[0], side[1]), std::min(clipped[0], clipped[1]), 1e-12 * exact.mass);
+            const std::vector<double> once = state.variables;
             make_feasible(problem, state);
-            for (std::size_t e = 0; e < once.size(); ++e) CHECK_CLOSE(state.amounts[e], once[e], 1e-14 * once[e]);
+            for (std::size_t e = 0; e < once.size(); ++e) CHECK_CLOSE(state.variables[e], once[e], 1e-14 * once[e]);
         }
     }
 }
@@ -165,7 +165,8 @@ TEST(binary_problem_make_feasible_of_one_side) {
     const BinaryProblem problem = clouds.problem(source);
     for (const bool first : {true, false}) {
         BinaryState state(problem);
-        state.amounts = first ? std::vector<double>{0.5, 2.0, 0, 0, -1.0} : std::vector<double>{0, -2.0, 0.5, 2.0, 0.1};
+        state.variables =
+            first ? std::vector<double>{0.5, 2.0, 0, 0, -1.0} : std::vector<double>{0, -2.0, 0.5, 2.0, 0.1};
         make_feasible(problem, state);
         CHECK(coefficient_mass(state) == 0.0);  // nothing can balance it
     }
@@ -177,26 +178,26 @@ TEST(binary_problem_refresh_scores_against_plain_loops) {
         const BinaryProblem problem = c.problem();
         const BinaryState exact = c.state(problem);
         BinaryState state = exact;
-        state.scores.assign(state.scores.size(), 77.0);
+        state.errors.assign(state.errors.size(), 77.0);
         const std::vector<Index> some{0, 40, 7, 22, 23, 60};  // in any order
         CHECK(refresh(problem, state, some, infinity));
         for (Index e = 0; e < problem.size(); ++e) {
             const bool asked = std::find(some.begin(), some.end(), e) != some.end();
-            CHECK_CLOSE(state.scores[unsigned_index(e)], asked ? exact.scores[unsigned_index(e)] : 77.0, 1e-12);
+            CHECK_CLOSE(state.errors[unsigned_index(e)], asked ? exact.errors[unsigned_index(e)] : 77.0, 1e-12);
         }
         std::vector<Index> all(unsigned_index(problem.size()));
         std::iota(all.begin(), all.end(), Index{0});
         CHECK(refresh(problem, state, all, infinity));
-        for (std::size_t e = 0; e < all.size(); ++e) CHECK_CLOSE(state.scores[e], exact.scores[e], 1e-12);
-        CHECK(state.amounts == exact.amounts);
-        // a pass that was broken off leaves the scores alone
-        state.scores.assign(state.scores.size(), 77.0);
+        for (std::size_t e = 0; e < all.size(); ++e) CHECK_CLOSE(state.errors[e], exact.errors[e], 1e-12);
+        CHECK(state.variables == exact.variables);
+        // a pass that was broken off leaves the errors alone
+        state.errors.assign(state.errors.size(), 77.0);
         CHECK(!refresh(problem, state, all, 0.0));
-        CHECK(std::all_of(state.scores.begin(), state.scores.end(), [](double s) { return s == 77.0; }));
+        CHECK(std::all_of(state.errors.begin(), state.errors.end(), [](double s) { return s == 77.0; }));
         // nothing to add up
         BinaryState zero(problem);
         CHECK(refresh(problem, zero, all, infinity));
-        for (Index e = 0; e < problem.size(); ++e) CHECK(zero.scores[unsigned_index(e)] == -problem.sign(e));
+        for (Index e = 0; e < problem.size(); ++e) CHECK(zero.errors[unsigned_index(e)] == -problem.sign(e));
     }
 }
 
@@ -208,7 +209,7 @@ TEST(binary_problem_when_float32_is_too_coarse) {
     const BinaryProblem problem = clouds.problem(source);
     BinaryState state(problem);
     CHECK(!float32_too_coarse(problem, state, 1e-30));  // no coefficient, no error
-    state.amounts = {1.0, 0.0, 0.25, 0.75, 0.0};
+    state.variables = {1.0, 0.0, 0.25, 0.75, 0.0};
     double largest = 0.0;
     for (const Index e : {0, 2, 3}) largest = std::max(largest, source.diagonal(problem.row(e)));
     const double threshold = 4.0 * 1e-8 * 2.0 * largest;  // the coefficients' sum is 2; a quarter of tol

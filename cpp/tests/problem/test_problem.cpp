@@ -19,7 +19,7 @@ Machine (*const machines[])(Index) = {testing::ww, testing::cs, testing::llw, te
 // Anything, feasible or not.
 void scramble(FullState& state, std::uint64_t seed) {
     Numbers numbers(seed);
-    for (double& a : state.amounts) a = numbers.uniform(-1.0, 2.0);
+    for (double& a : state.variables) a = numbers.uniform(-1.0, 2.0);
 }
 
 void check_feasible(const Problem& problem, const FullState& state) {
@@ -28,7 +28,7 @@ void check_feasible(const Problem& problem, const FullState& state) {
         const Index n = static_cast<Index>(machine.of(problem.class_of(e)).size());
         double sum = 0.0;
         for (Index p = 0; p < machine.max_components(); ++p) {
-            const double a = state.amount(p, e);
+            const double a = state.variable(p, e);
             CHECK(a >= 0.0 && a <= problem.cap(e) && (p < n || a == 0.0));
             sum += a;
         }
@@ -50,12 +50,12 @@ double naive_dual(const Problem& problem, const FullState& state) {
     for (Index e = 0; e < n; ++e) {
         const auto& own = machine.of(problem.class_of(e));
         for (std::size_t p = 0; p < own.size(); ++p) {
-            const double a = state.amount(static_cast<Index>(p), e);
+            const double a = state.variable(static_cast<Index>(p), e);
             dual += own[p].target * a;
             for (Index f = 0; f < n; ++f) {
                 const auto& other = machine.of(problem.class_of(f));
                 for (std::size_t q = 0; q < other.size(); ++q) {
-                    const double b = state.amount(static_cast<Index>(q), f);
+                    const double b = state.variable(static_cast<Index>(q), f);
                     dual -= 0.5 * a * b * machine.coupling(own[p], other[q]) * K[unsigned_index(e * ld + f)];
                 }
             }
@@ -130,7 +130,7 @@ TEST(problem_weak_duality) {
             for (std::uint64_t seed = 1; seed <= 5; ++seed) {
                 scramble(state, seed);
                 make_feasible(problem, state);
-                CHECK(refresh_columns(problem, state, team, nullptr) && state.columns_current);
+                CHECK(refresh_scores(problem, state, team, nullptr) && state.scores_current);
                 const Summary summary = summarize(problem, state);
                 CHECK(summary.dual <= summary.primal);
                 CHECK(summary.violation > 0.0 && summary.n_support > 0 && summary.n_support <= problem.size());
@@ -160,9 +160,9 @@ TEST(problem_make_feasible) {
             scramble(state, 4);
             make_feasible(problem, state);
             check_feasible(problem, state);
-            const AlignedVector<double> before = state.amounts;
+            const AlignedVector<double> before = state.variables;
             make_feasible(problem, state);
-            for (std::size_t i = 0; i < before.size(); ++i) CHECK_CLOSE(state.amounts[i], before[i], 1e-15);
+            for (std::size_t i = 0; i < before.size(); ++i) CHECK_CLOSE(state.variables[i], before[i], 1e-15);
         }
     }
 }
@@ -227,7 +227,7 @@ TEST(problem_machine_coupling) {
     CHECK_CLOSE(ww.coupling(ww.of(0)[0], ww.of(1)[0]), -2.0, 0.0);
     CHECK_CLOSE(llw.coupling(llw.of(0)[0], llw.of(0)[0]), 2.0 / 3.0, 1e-15);
     CHECK_CLOSE(llw.coupling(llw.of(0)[0], llw.of(0)[1]), -1.0 / 3.0, 1e-15);
-    CHECK(ww.n_columns() == 3 && llw.n_columns() == 4);
+    CHECK(ww.n_scores() == 3 && llw.n_scores() == 4);
 }
 
 }  // namespace multimargin

@@ -55,19 +55,19 @@ Machine (*const machines[])(Index) = {testing::ww,  testing::cs, testing::llw, t
 FullState any_state(const Problem& problem, std::uint64_t seed) {
     Numbers numbers(seed);
     FullState state(problem);
-    for (double& u : state.columns) u = numbers.uniform(-2.0, 2.0);
+    for (double& u : state.scores) u = numbers.uniform(-2.0, 2.0);
     for (Index e = 0; e < problem.size(); ++e) {
         const Index n = static_cast<Index>(problem.machine().of(problem.class_of(e)).size());
-        const double C = problem.penalty(e), inside = 0.9 * C / static_cast<double>(n);
+        const double C = problem.C(e), inside = 0.9 * C / static_cast<double>(n);
         const bool full = numbers.uniform(0.0, 1.0) < 0.4, box = problem.machine().bound == Bound::box;
         for (Index p = 0; p < n; ++p) {
             const double a = std::max(0.0, numbers.uniform(-inside, inside));
-            state.amount(p, e) = full && !box ? 0.0 : a;
+            state.variable(p, e) = full && !box ? 0.0 : a;
         }
-        if (full && box) state.amount(numbers.below(n), e) = C;
+        if (full && box) state.variable(numbers.below(n), e) = C;
         if (full && !box) {
-            state.amount(0, e) += 0.25 * C;
-            state.amount(n - 1, e) += 0.75 * C;
+            state.variable(0, e) += 0.25 * C;
+            state.variable(n - 1, e) += 0.75 * C;
         }
     }
     return state;
@@ -160,7 +160,7 @@ TEST(violations_meet_every_kind_of_example) {
         for (const Index e : c.all) {
             double sum = 0.0;
             for (Index p = 0; p < 3; ++p) {
-                const double a = c.state.amount(p, e);
+                const double a = c.state.variable(p, e);
                 sum += a;
                 n_zero += a == 0.0 ? 1 : 0;
                 n_inside += a > 0.0 && a < c.problem.cap(e) ? 1 : 0;

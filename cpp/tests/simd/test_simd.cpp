@@ -164,21 +164,21 @@ struct BoxCase {
         Numbers numbers(seed);
         gradient = numbers.many<double>(n, -2.0, 2.0);
         cap = numbers.many<double>(n, 0.5, 1.5);
-        amount = numbers.many<double>(n, 0.1, 0.4);
+        variable = numbers.many<double>(n, 0.1, 0.4);
         diagonal = numbers.many<double>(n, 0.5, 2.0);
         ridge = numbers.many<double>(n, 0.1, 1.0);
         f32 = numbers.many<float>(n, -0.5, 0.5);
         f64 = numbers.many<double>(n, -0.5, 0.5);
-        for (std::size_t j = 0; j < amount.size(); ++j) {
+        for (std::size_t j = 0; j < variable.size(); ++j) {
             const Index place = numbers.below(4);
-            if (place == 0) amount[j] = 0.0;
-            if (place == 1) amount[j] = cap[j];
+            if (place == 0) variable[j] = 0.0;
+            if (place == 1) variable[j] = cap[j];
             if (place == 2) cap[j] = infinity;
         }
     }
     Index size() const { return static_cast<Index>(gradient.size()); }
-    simd::BoxBlock block() const { return {gradient.data(), amount.data(), cap.data(), size()}; }
-    AlignedVector<double> gradient, amount, cap, diagonal, ridge, f64;
+    simd::BoxBlock block() const { return {gradient.data(), variable.data(), cap.data(), size()}; }
+    AlignedVector<double> gradient, variable, cap, diagonal, ridge, f64;
     AlignedVector<float> f32;
 };
 
@@ -270,7 +270,7 @@ TEST(simd_gradient) {
                                                 c.gradient.data(),
                                                 (parts & 1) != 0 ? c.f64.data() : nullptr,
                                                 (parts & 2) != 0 ? c.diagonal.data() : nullptr,
-                                                (parts & 4) != 0 ? c.amount.data() : nullptr,
+                                                (parts & 4) != 0 ? c.variable.data() : nullptr,
                                                 (parts & 4) != 0 ? c.ridge.data() : nullptr,
                                                 n};
                 AlignedVector<double> expected(unsigned_index(n)), found(unsigned_index(n));
@@ -319,7 +319,7 @@ TEST(simd_pair_gain_without_violation) {
         BoxCase c(33, 1);
         for (std::size_t j = 0; j < c.gradient.size(); ++j) {
             c.gradient[j] = -1.0;
-            c.amount[j] = 0.0;
+            c.variable[j] = 0.0;
         }
         const simd::GainBlock block{c.block(), c.diagonal.data(), nullptr, 0.5, 1.3, 1.1, 0.9};
         CHECK(table.pair_gain_f64(block, c.f64.data()) == 0.0);
@@ -334,8 +334,8 @@ TEST(simd_simplex_bounds) {
             AlignedVector<double> top(unsigned_index(n), 0.0), low(unsigned_index(n), infinity);
             AlignedVector<double> top2 = top, low2 = low;
             for (const auto* g : {&c.gradient, &c.f64}) {
-                simd::scalar_table().simplex_bounds(g->data(), c.amount.data(), top.data(), low.data(), n);
-                table.simplex_bounds(g->data(), c.amount.data(), top2.data(), low2.data(), n);
+                simd::scalar_table().simplex_bounds(g->data(), c.variable.data(), top.data(), low.data(), n);
+                table.simplex_bounds(g->data(), c.variable.data(), top2.data(), low2.data(), n);
             }
             CHECK(top == top2 && low == low2);
         }

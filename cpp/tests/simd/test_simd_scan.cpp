@@ -52,7 +52,7 @@ struct ScanCase {
     ScanCase(Index n_examples, Index n_terms, std::uint64_t seed) : n(n_examples), ld(n + simd::overrun) {
         Numbers numbers(seed);
         scores = padded_columns<T>(numbers, n, n_terms + 1, -2.0, 2.0);
-        amounts = padded_columns<T>(numbers, n, n_terms, 0.1, 0.4);
+        variables = padded_columns<T>(numbers, n, n_terms, 0.1, 0.4);
         cap = padded_columns<T>(numbers, n, 1, 0.5, 1.5);
         sum = padded_columns<T>(numbers, n, 1, 0.1, 0.4);
         ridge = padded_columns<T>(numbers, n, 1, 0.1, 1.0);
@@ -69,7 +69,7 @@ struct ScanCase {
                               static_cast<T>(c * (1.0 - 1e-5))};
         sum[unsigned_index(j)] = near_cap[numbers.below(4)];
         for (std::size_t p = 0; p < terms.size(); ++p) {
-            T& a = amounts[p * unsigned_index(ld) + unsigned_index(j)];
+            T& a = variables[p * unsigned_index(ld) + unsigned_index(j)];
             const T places[] = {a, T(0), c};
             a = places[numbers.below(3)];
         }
@@ -83,7 +83,7 @@ struct ScanCase {
                 static_cast<Index>(terms.size()),
                 scores.data(),
                 shared ? scores.data() : nullptr,
-                amounts.data(),
+                variables.data(),
                 ld,
                 cap.data(),
                 simplex ? sum.data() : nullptr,
@@ -104,7 +104,7 @@ struct ScanCase {
     }
 
     Index n, ld;
-    AlignedVector<T> scores, amounts, cap, sum, ridge;
+    AlignedVector<T> scores, variables, cap, sum, ridge;
     std::vector<ScanTerm<T>> terms;
 };
 

@@ -33,14 +33,14 @@ BinaryBlocks<T>::BinaryBlocks(const BinaryProblem& problem, BinaryState& state, 
 
 template <class T>
 bool BinaryBlocks<T>::is_free(Index e) const {
-    const double a = state_.amounts[unsigned_index(e)];
+    const double a = state_.variables[unsigned_index(e)];
     return a > 0.0 && a < problem_.cap(e);
 }
 
 template <class T>
 void BinaryBlocks<T>::scatter() {
     if (!in_round_) return;
-    for (std::size_t k = 0; k < active_.size(); ++k) state_.scores[unsigned_index(active_[k])] = scores_[k];
+    for (std::size_t k = 0; k < active_.size(); ++k) state_.errors[unsigned_index(active_[k])] = errors_[k];
 }
 
 template <class T>
@@ -61,7 +61,7 @@ Outcome BinaryBlocks<T>::run(double target, Index limit) {
         choose_active(interval);
         in_round_ = true;
         ++tally_.phases.rounds;
-        const std::vector<double> before = state_.amounts;
+        const std::vector<double> before = state_.variables;
         const Outcome outcome = round(std::max(target, round_share * interval.violation()), limit);
         if (!finish_round(before)) return Outcome::stopped;
         if (outcome != Outcome::satisfied) return outcome;
@@ -77,9 +77,9 @@ void BinaryBlocks<T>::choose_active(const BinaryInterval& interval) {
     for (const Index k : block_) block_before.push_back(active_[unsigned_index(k)]);
     active_.clear();
     for (Index e = 0; e < problem_.size(); ++e) {
-        const double a = state_.amounts[unsigned_index(e)], score = state_.scores[unsigned_index(e)];
-        const bool up = problem_.may_rise(e, a) && score < interval.largest_low + slack;
-        const bool low = problem_.may_fall(e, a) && score > interval.lowest_up - slack;
+        const double a = state_.variables[unsigned_index(e)], error = state_.errors[unsigned_index(e)];
+        const bool up = problem_.may_rise(e, a) && error < interval.largest_low + slack;
+        const bool low = problem_.may_fall(e, a) && error > interval.lowest_up - slack;
         if (up || low || !options_.shrink_examples) active_.push_back(e);
     }
     std::vector<Index> rows;
@@ -91,8 +91,8 @@ void BinaryBlocks<T>::choose_active(const BinaryInterval& interval) {
         columns_ = std::make_unique<CachedColumns<T>>(std::move(columns_), problem_.source().size(),
                                                       options_.cache_bytes, kept_rows_);
     }
-    scores_.assign(unsigned_index(columns_->n_panels() * simd::panel_width), 0.0);
-    for (std::size_t k = 0; k < active_.size(); ++k) scores_[k] = state_.scores[unsigned_index(active_[k])];
+    errors_.assign(unsigned_index(columns_->n_panels() * simd::panel_width), 0.0);
+    for (std::size_t k = 0; k < active_.size(); ++k) errors_[k] = state_.errors[unsigned_index(active_[k])];
     in_block_.assign(active_.size(), 0);
     block_.clear();
     for (const Index e : block_before) {
@@ -105,9 +105,9 @@ template <class T>
 BinaryInterval BinaryBlocks<T>::active_interval() const {
     BinaryInterval interval;
     for (std::size_t k = 0; k < active_.size(); ++k) {
-        const double a = state_.amounts[unsigned_index(active_[k])];
-        if (problem_.may_rise(active_[k], a)) interval.lowest_up = std::min(interval.lowest_up, scores_[k]);
-        if (problem_.may_fall(active_[k], a)) interval.largest_low = std::max(interval.largest_low, scores_[k]);
+        const double a = state_.variables[unsigned_index(active_[k])];
+        if (problem_.may_rise(active_[k], a)) interval.lowest_up = std::min(interval.lowest_up, errors_[k]);
+        if (problem_.may_fall(active_[k], a)) interval.largest_low = std::max(interval.largest_low, errors_[k]);
     }
     return interval;
 }
@@ -136,7 +136,7 @@ Outcome BinaryBlocks<T>::round(double target, Index limit) {
 template <class T>
 Index BinaryBlocks<T>::block_size() const {
     Index n_support = 0;
-    for (const Index e : active_) n_support += state_.amounts[unsigned_index(e)] > 0.0 ? 1 : 0;
+    for (const Index e : active_) n_support += state_.variables[unsigned_index(e)] > 0.0 ? 1 : 0;
     return std::clamp(round_up(n_support / 2, simd::panel_width), least_block, largest_block);
 }
 
@@ -158,7 +158,7 @@ void BinaryBlocks<T>::keep_from_last_block(Index room) {
         for (const Index k : last_block_) {
             if (static_cast<Index>(block_.size()) >= room) return;
             const Index e = active_[unsigned_index(k)];
-            if (state_.amounts[unsigned_index(e)] == 0.0 || is_free(e) != free) continue;
+            if (state_.variables[unsigned_index(e)] == 0.0 || is_free(e) != free) continue;
             in_block_[unsigned_index(k)] = 1;
             block_.push_back(k);
         }
@@ -171,10 +171,10 @@ void BinaryBlocks<T>::add_violators(const BinaryInterval& interval, Index size) 
     std::vector<Member> rising, falling;
     for (std::size_t k = 0; k < active_.size(); ++k) {
         if (in_block_[k]) continue;
-        const double a = state_.amounts[unsigned_index(active_[k])];
-        const Member member{scores_[k], static_cast<Index>(k)};
-        if (scores_[k] < interval.largest_low && problem_.may_rise(active_[k], a)) rising.push_back(member);
-        if (scores_[k] > interval.lowest_up && problem_.may_fall(active_[k], a)) falling.push_back(member);
+        const double a = state_.variables[unsigned_index(active_[k])];
+        const Member member{errors_[k], static_cast<Index>(k)};
+        if (errors_[k] < interval.largest_low && problem_.may_rise(active_[k], a)) rising.push_back(member);
+        if (errors_[k] > interval.lowest_up && problem_.may_fall(active_[k], a)) falling.push_back(member);
     }
     take_first(rising, static_cast<Index>(block_.size()) + (size - static_cast<Index>(block_.size())) / 2, true);
     take_first(falling, size, false);
@@ -190,11 +190,11 @@ void BinaryBlocks<T>::take_first(std::vector<Member>& candidates, Index size, bo
     if (room <= 0 || candidates.empty()) return;
     const Index n = static_cast<Index>(candidates.size()), count = std::min(room, n);
     const auto before = [smallest](const Member& a, const Member& b) {
-        if (a.score != b.score) return smallest ? a.score < b.score : a.score > b.score;
+        if (a.error != b.error) return smallest ? a.error < b.error : a.error > b.error;
         return a.position < b.position;
     };
     const auto [low, high] = std::minmax_element(candidates.begin(), candidates.end(), before);
-    const bool alike = low->score == high->score;
+    const bool alike = low->error == high->error;
     if (!alike && count < n) std::nth_element(candidates.begin(), candidates.begin() + count, candidates.end(), before);
     for (Index c = 0; c < count; ++c) {
         const Index position = candidates[unsigned_index(alike ? c * n / count : c)].position;
@@ -211,10 +211,10 @@ Outcome BinaryBlocks<T>::solve_block(double target, Index limit) {
         rows.push_back(problem_.row(examples.back()));
     }
     for (std::size_t b = 0; b < block_.size(); ++b) {
-        state_.scores[unsigned_index(examples[b])] = scores_[unsigned_index(block_[b])];
+        state_.errors[unsigned_index(examples[b])] = errors_[unsigned_index(block_[b])];
     }
     Stopwatch watch;
-    descent_.load(problem_, examples, state_.amounts, state_.scores);
+    descent_.load(problem_, examples, state_.variables, state_.errors);
     SlotRows<T> block_rows(problem_.source(), rows, options_.cache_bytes, tally_.cache, memory_.of<T>());
     const Index allowed = limit < 0 ? std::numeric_limits<Index>::max() : std::max<Index>(0, limit - counted_);
     const Index chunk = steps_per_example * descent_.size();
@@ -226,18 +226,18 @@ Outcome BinaryBlocks<T>::solve_block(double target, Index limit) {
     Coefficients changes(1);
     block_changes_.assign(block_.size(), 0.0);
     for (std::size_t b = 0; b < block_.size(); ++b) {
-        double& a = state_.amounts[unsigned_index(examples[b])];
-        const double change = problem_.sign(examples[b]) * (descent_.amount(static_cast<Index>(b)) - a);
+        double& a = state_.variables[unsigned_index(examples[b])];
+        const double change = problem_.sign(examples[b]) * (descent_.variable(static_cast<Index>(b)) - a);
         block_changes_[b] = change;
         if (change == 0.0) continue;
         travel_ += std::abs(change);
-        a = descent_.amount(static_cast<Index>(b));
-        scores_[unsigned_index(block_[b])] += problem_.ridge(examples[b]) * change;
+        a = descent_.variable(static_cast<Index>(b));
+        errors_[unsigned_index(block_[b])] += problem_.ridge(examples[b]) * change;
         changes.add_row(problem_.row(examples[b]), {&change, 1});
     }
     const PassExtras extras{nullptr, &tally_.phases, &tally_.cache};
     const Index ld = columns_->n_panels() * simd::panel_width;
-    if (!add_scores(*columns_, changes, scores_.data(), ld, team_, &monitor_, extras)) return Outcome::stopped;
+    if (!add_scores(*columns_, changes, errors_.data(), ld, team_, &monitor_, extras)) return Outcome::stopped;
     return outcome;
 }
 
@@ -247,20 +247,20 @@ template <class T>
 double BinaryBlocks<T>::gain_of_block(double offset) const {
     double gain = 0.0;
     for (std::size_t b = 0; b < block_.size(); ++b) {
-        const double before = state_.scores[unsigned_index(active_[unsigned_index(block_[b])])];
-        gain -= 0.5 * (before + scores_[unsigned_index(block_[b])] - 2.0 * offset) * block_changes_[b];
+        const double before = state_.errors[unsigned_index(active_[unsigned_index(block_[b])])];
+        gain -= 0.5 * (before + errors_[unsigned_index(block_[b])] - 2.0 * offset) * block_changes_[b];
     }
     return gain;
 }
 
-// Brings the scores of the resting examples up to date with what the round has changed.
+// Brings the errors of the resting examples up to date with what the round has changed.
 template <class T>
 bool BinaryBlocks<T>::finish_round(std::span<const double> before) {
     scatter();
     in_round_ = false;
     Coefficients changes(1);
     for (Index e = 0; e < problem_.size(); ++e) {
-        const double change = problem_.sign(e) * (state_.amounts[unsigned_index(e)] - before[unsigned_index(e)]);
+        const double change = problem_.sign(e) * (state_.variables[unsigned_index(e)] - before[unsigned_index(e)]);
         if (change != 0.0) changes.add_row(problem_.row(e), {&change, 1});
     }
     std::vector<Index> resting, rows;
@@ -276,10 +276,10 @@ bool BinaryBlocks<T>::finish_round(std::span<const double> before) {
     if (resting.empty() || changes.rows().empty()) return true;
     const auto columns = problem_.source().template columns<T>(rows);
     const Index ld = columns->n_panels() * simd::panel_width;
-    AlignedVector<double> scores(unsigned_index(ld), 0.0);
+    AlignedVector<double> errors(unsigned_index(ld), 0.0);
     const PassExtras extras{nullptr, &tally_.phases, &tally_.cache};
-    if (!add_scores(*columns, changes, scores.data(), ld, team_, &monitor_, extras)) return false;
-    for (std::size_t k = 0; k < resting.size(); ++k) state_.scores[unsigned_index(resting[k])] += scores[k];
+    if (!add_scores(*columns, changes, errors.data(), ld, team_, &monitor_, extras)) return false;
+    for (std::size_t k = 0; k < resting.size(); ++k) state_.errors[unsigned_index(resting[k])] += errors[k];
     return true;
 }
 

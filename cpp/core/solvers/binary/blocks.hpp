@@ -26,12 +26,12 @@ class BinaryBlocks {
     // Scores of the round under way into the state, which is current otherwise; rounds start from it.
     void scatter();
     void reload() { travel_ = 0.0; }
-    // What the rounding of the scores since the last look may be, for a kernel with a diagonal of one.
+    // What the rounding of the errors since the last look may be, for a kernel with a diagonal of one.
     double rounding() const { return std::numeric_limits<T>::epsilon() * travel_; }
 
   private:
     struct Member {
-        double score;
+        double error;
         Index position;
     };
 
@@ -60,7 +60,7 @@ class BinaryBlocks {
     std::vector<char> in_block_;             // by position among the active
     std::vector<Index> block_, last_block_;  // positions among the active
     std::vector<double> block_changes_;      // of beta, by the last block
-    AlignedVector<double> scores_;           // of the active
+    AlignedVector<double> errors_;           // of the active
     std::unique_ptr<KernelColumns<T>> columns_;
     RawArray<T> kept_rows_;
     BinaryDescent<T> descent_;

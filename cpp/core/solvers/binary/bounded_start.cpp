@@ -38,21 +38,21 @@ Index count_staying(std::span<const double> rising, std::span<const double> fall
 
 // E of some examples of a class, with every variable at its bound, in ascending order.
 std::vector<double> ask(const BinaryProblem& problem, Index first, Index count) {
-    std::vector<double> scores;
+    std::vector<double> errors;
     const Index n_positive = problem.n_positive(), step = std::max<Index>(1, count / n_asked);
-    for (Index e = first; e < first + count && static_cast<Index>(scores.size()) < n_asked; e += step) {
+    for (Index e = first; e < first + count && static_cast<Index>(errors.size()) < n_asked; e += step) {
         const double* row = problem.source().kept_row(e);
         const double of_positive = std::accumulate(row, row + n_positive, 0.0);
         const double of_negative = std::accumulate(row + n_positive, row + problem.size(), 0.0);
-        scores.push_back(problem.cap(0) * (of_positive - of_negative) - problem.sign(e));
+        errors.push_back(problem.cap(0) * (of_positive - of_negative) - problem.sign(e));
     }
     // Sums that overflow tell nothing, and have no order.
-    if (!std::all_of(scores.begin(), scores.end(), [](double s) { return std::isfinite(s); })) return {};
-    std::sort(scores.begin(), scores.end());
-    return scores;
+    if (!std::all_of(errors.begin(), errors.end(), [](double s) { return std::isfinite(s); })) return {};
+    std::sort(errors.begin(), errors.end());
+    return errors;
 }
 
-bool looks_worth_it(const BinaryProblem& problem) {
+bool seems_worth_it(const BinaryProblem& problem) {
     const std::vector<double> rising = ask(problem, 0, problem.n_positive());
     std::vector<double> falling = ask(problem, problem.n_positive(), problem.size() - problem.n_positive());
     std::reverse(falling.begin(), falling.end());
@@ -62,46 +62,46 @@ bool looks_worth_it(const BinaryProblem& problem) {
 
 struct Side {
     std::vector<Index> examples;  // the most violating first
-    std::vector<double> scores;
+    std::vector<double> errors;
 };
 
-Side sorted_side(Index begin, Index end, const std::vector<double>& scores, bool descending) {
+Side sorted_side(Index begin, Index end, const std::vector<double>& errors, bool descending) {
     Side side{std::vector<Index>(unsigned_index(end - begin)), {}};
     std::iota(side.examples.begin(), side.examples.end(), begin);
     const auto before = [&](Index i, Index j) {
-        const double a = scores[unsigned_index(i)], b = scores[unsigned_index(j)];
+        const double a = errors[unsigned_index(i)], b = errors[unsigned_index(j)];
         return descending ? a > b : a < b;
     };
     std::stable_sort(side.examples.begin(), side.examples.end(), before);
-    for (const Index e : side.examples) side.scores.push_back(scores[unsigned_index(e)]);
+    for (const Index e : side.examples) side.errors.push_back(errors[unsigned_index(e)]);
     return side;
 }
 
 }  // namespace
 
 bool start_at_bounds(const BinaryProblem& problem, BinaryState& state) {
-    if (!is_suitable(problem) || !looks_worth_it(problem)) return false;
+    if (!is_suitable(problem) || !seems_worth_it(problem)) return false;
     const Index n = problem.size(), n_positive = problem.n_positive();
     const double cap = problem.cap(0);
-    std::vector<double> scores(unsigned_index(n));
-    for (Index e = 0; e < n; ++e) scores[unsigned_index(e)] = -problem.sign(e);
-    for (Index e = 0; e < n; ++e) add_row(problem.sign(e) * cap, problem.source().kept_row(e), scores.data(), n);
-    if (!std::all_of(scores.begin(), scores.end(), [](double s) { return std::isfinite(s); })) return false;
-    const Side rising = sorted_side(0, n_positive, scores, false), falling = sorted_side(n_positive, n, scores, true);
-    const Index n_staying = count_staying(rising.scores, falling.scores);
+    std::vector<double> errors(unsigned_index(n));
+    for (Index e = 0; e < n; ++e) errors[unsigned_index(e)] = -problem.sign(e);
+    for (Index e = 0; e < n; ++e) add_row(problem.sign(e) * cap, problem.source().kept_row(e), errors.data(), n);
+    if (!std::all_of(errors.begin(), errors.end(), [](double s) { return std::isfinite(s); })) return false;
+    const Side rising = sorted_side(0, n_positive, errors, false), falling = sorted_side(n_positive, n, errors, true);
+    const Index n_staying = count_staying(rising.errors, falling.errors);
     if (static_cast<double>(n_staying) < least_share * static_cast<double>(std::min(n_positive, n - n_positive))) {
         return false;
     }
-    std::fill(state.amounts.begin(), state.amounts.end(), cap);
+    std::fill(state.variables.begin(), state.variables.end(), cap);
     for (const Side* side : {&rising, &falling}) {
         for (std::size_t k = unsigned_index(n_staying); k < side->examples.size(); ++k) {
             const Index e = side->examples[k];
-            state.amounts[unsigned_index(e)] = 0.0;
-            add_row(-problem.sign(e) * cap, problem.source().kept_row(e), scores.data(), n);
+            state.variables[unsigned_index(e)] = 0.0;
+            add_row(-problem.sign(e) * cap, problem.source().kept_row(e), errors.data(), n);
         }
     }
-    state.scores = std::move(scores);
-    state.scores_given = true;
+    state.errors = std::move(errors);
+    state.errors_given = true;
     return true;
 }
 

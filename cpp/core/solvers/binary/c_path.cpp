@@ -21,31 +21,31 @@ BinaryProblem problem_at(const KernelSource& source, const std::vector<Index>& r
 
 // The start at a larger C: the variables times the factor between 1 and the ratio of the two C at which the dual is
 // largest on that ray. While all are at their bounds that is the ratio (KCSL04 section 3), while none is it is 1. The
-// scores follow without a look at the kernel.
+// errors follow without a look at the kernel.
 void seed(const BinaryProblem& before, const BinaryProblem& now, double ratio, BinaryState& state) {
     double linear = 0.0, quadratic = 0.0;
     for (Index e = 0; e < now.size(); ++e) {
-        const double a = state.amounts[unsigned_index(e)], y = now.sign(e);
-        const double f = state.scores[unsigned_index(e)] + y - before.ridge(e) * y * a;
+        const double a = state.variables[unsigned_index(e)], y = now.sign(e);
+        const double f = state.errors[unsigned_index(e)] + y - before.ridge(e) * y * a;
         linear += a;
         quadratic += a * (y * f + now.ridge(e) * a);
     }
     const double factor = quadratic > 0.0 ? std::clamp(linear / quadratic, 1.0, ratio) : ratio;
     for (Index e = 0; e < now.size(); ++e) {
-        double& a = state.amounts[unsigned_index(e)];
-        double& score = state.scores[unsigned_index(e)];
-        const double y = now.sign(e), f = score + y - before.ridge(e) * y * a;
+        double& a = state.variables[unsigned_index(e)];
+        double& error = state.errors[unsigned_index(e)];
+        const double y = now.sign(e), f = error + y - before.ridge(e) * y * a;
         const double scaled = factor * a;
         a = std::abs(scaled - now.cap(e)) <= 1e-14 * scaled ? now.cap(e) : scaled;  // rounding must not set it free
-        score = factor * f - y + now.ridge(e) * y * a;
+        error = factor * f - y + now.ridge(e) * y * a;
     }
-    state.scores_given = true;
+    state.errors_given = true;
 }
 
 // With the hinge loss a solution without a variable at its bound is one for every larger C.
 bool nothing_at_bound(const BinaryProblem& problem, const BinaryState& state) {
     for (Index e = 0; e < problem.size(); ++e) {
-        if (!(state.amounts[unsigned_index(e)] < problem.cap(e))) return false;
+        if (!(state.variables[unsigned_index(e)] < problem.cap(e))) return false;
     }
     return true;
 }
@@ -126,12 +126,12 @@ class Paths {
                 state.emplace_back(problems.back());
                 start_at_bounds(problems.back(), state[0]);
             } else {
-                if (state[0].scores_current) seed(problems[0], problems[1], Cs_[k] / Cs_[k - 1], state[0]);
+                if (state[0].errors_current) seed(problems[0], problems[1], Cs_[k] / Cs_[k - 1], state[0]);
                 problems.erase(problems.begin());
             }
             const BinaryReport report = solve_binary(problems.back(), state[0], options, monitor_, team, memory);
             if (monitor_.stopped() && report.stop_reason != StopReason::converged) return;
-            path.points.push_back({state[0].amounts, report});
+            path.points.push_back({state[0].variables, report});
             account(report);
             ++path.n_done;
         }

@@ -12,7 +12,7 @@
 namespace multimargin {
 
 struct PathPoint {
-    std::vector<double> amounts;
+    std::vector<double> variables;
     BinaryReport report;
 };
 

@@ -32,7 +32,7 @@ std::array<double, n_report_columns> columns_of(const BinaryReport& report) {
 }
 
 FlatBatch::FlatBatch(const FlatProblems& problems, std::span<const double> start, bool trace)
-    : amounts(problems.rows.size(), 0.0),
+    : variables(problems.rows.size(), 0.0),
       table(problems.n_positive.size() * n_report_columns, 0.0),
       traces(trace ? problems.n_positive.size() : 0),
       problems_(problems),
@@ -44,7 +44,7 @@ FlatBatch::FlatBatch(const FlatProblems& problems, std::span<const double> start
                       problems.C.size() == problems.rows.size() &&
                       std::is_sorted(problems.starts.begin(), problems.starts.end());
     if (!fits) throw std::invalid_argument("the problems do not cover their examples");
-    if (!start.empty() && start.size() != amounts.size()) {
+    if (!start.empty() && start.size() != variables.size()) {
         throw std::invalid_argument("the start needs one entry per example");
     }
 }
@@ -62,11 +62,11 @@ BinaryReport FlatBatch::solve(Index t, const Options& options, Monitor& monitor,
     const BinaryProblem problem(*problems_.source, {first, last}, problems_.n_positive[unsigned_index(t)],
                                 {C, C + size(t)}, problems_.loss);
     BinaryState state(problem);
-    const std::span<const double> start = again ? std::span<const double>(amounts) : start_;
-    if (!start.empty()) std::copy_n(start.begin() + begin(t), size(t), state.amounts.begin());
+    const std::span<const double> start = again ? std::span<const double>(variables) : start_;
+    if (!start.empty()) std::copy_n(start.begin() + begin(t), size(t), state.variables.begin());
     begun_[unsigned_index(t)] = 1;
     BinaryReport report = solve_binary(problem, state, options, monitor, team, memory);
-    std::copy(state.amounts.begin(), state.amounts.end(), amounts.begin() + begin(t));
+    std::copy(state.variables.begin(), state.variables.end(), variables.begin() + begin(t));
     if (idle) {
         const std::lock_guard lock(mutex_);
         idle_ = report;
@@ -88,10 +88,10 @@ void FlatBatch::finish(Index t, BinaryReport report) {
 }
 
 std::vector<double> FlatBatch::finished_amounts() {
-    std::vector<double> found(amounts.size(), 0.0);
+    std::vector<double> found(variables.size(), 0.0);
     const std::lock_guard lock(mutex_);
     for (Index t = 0; t < count(); ++t) {
-        if (finished_[unsigned_index(t)]) std::copy_n(amounts.begin() + begin(t), size(t), found.begin() + begin(t));
+        if (finished_[unsigned_index(t)]) std::copy_n(variables.begin() + begin(t), size(t), found.begin() + begin(t));
     }
     return found;
 }

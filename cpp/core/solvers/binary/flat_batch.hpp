@@ -40,7 +40,7 @@ class FlatBatch final : public BatchWork {
     // The dual variables of the problems that are solved, zeros for the others; for the thread that solves, too.
     std::vector<double> finished_amounts();
 
-    std::vector<double> amounts;
+    std::vector<double> variables;
     std::vector<double> table;                    // a row of report_columns for each problem
     std::vector<std::vector<TracePoint>> traces;  // one for each problem, or none
 

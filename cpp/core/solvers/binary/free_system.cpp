@@ -37,7 +37,7 @@ class Face {
         columns->fill(rows, kernel_.data(), ld_);
         for (Index k = 0; k < size(); ++k)
             kernel_[unsigned_index(k * ld_ + k)] += problem_.ridge(examples_[unsigned_index(k)]);
-        for (const Index e : examples_) scores_.push_back(state_.scores[unsigned_index(e)]);
+        for (const Index e : examples_) errors_.push_back(state_.errors[unsigned_index(e)]);
         present_ = std::vector<Index>(examples_.size());
         std::iota(present_.begin(), present_.end(), Index{0});
     }
@@ -59,14 +59,14 @@ class Face {
         const std::size_t n = present_.size();
         if (n < 2) return false;
         // K d + b 1 = -E, 1'd = 0
-        std::vector<double> ones(n, 1.0), scores(n);
-        for (std::size_t k = 0; k < n; ++k) scores[k] = scores_[unsigned_index(present_[k])];
+        std::vector<double> ones(n, 1.0), errors(n);
+        for (std::size_t k = 0; k < n; ++k) errors[k] = errors_[unsigned_index(present_[k])];
         factor_.solve(ones);
-        factor_.solve(scores);
+        factor_.solve(errors);
         const double b =
-            -std::accumulate(scores.begin(), scores.end(), 0.0) / std::accumulate(ones.begin(), ones.end(), 0.0);
+            -std::accumulate(errors.begin(), errors.end(), 0.0) / std::accumulate(ones.begin(), ones.end(), 0.0);
         std::vector<double> change(n);
-        for (std::size_t k = 0; k < n; ++k) change[k] = -scores[k] - b * ones[k];
+        for (std::size_t k = 0; k < n; ++k) change[k] = -errors[k] - b * ones[k];
         return move(change);
     }
 
@@ -74,7 +74,7 @@ class Face {
     Index size() const { return static_cast<Index>(examples_.size()); }
     double entry(Index i, Index j) const { return kernel_[unsigned_index(i * ld_ + j)]; }
     bool is_free(Index e) const {
-        const double a = state_.amounts[unsigned_index(e)];
+        const double a = state_.variables[unsigned_index(e)];
         return a > 0.0 && a < problem_.cap(e);
     }
 
@@ -88,7 +88,7 @@ class Face {
         for (std::size_t k = 0; k < change.size(); ++k) {
             size += std::abs(change[k]);
             largest = std::max(largest, entry(present_[k], present_[k]));
-            slope -= change[k] * scores_[unsigned_index(present_[k])];
+            slope -= change[k] * errors_[unsigned_index(present_[k])];
             curvature += change[k] * effect[unsigned_index(present_[k])];
         }
         if (!(slope > 0.0) || !(curvature < infinity)) return false;
@@ -98,7 +98,7 @@ class Face {
         std::size_t stopped_by = change.size();
         for (std::size_t k = 0; k < change.size(); ++k) {
             const Index e = examples_[unsigned_index(present_[k])];
-            const double a = state_.amounts[unsigned_index(e)], up = problem_.sign(e) * change[k];
+            const double a = state_.variables[unsigned_index(e)], up = problem_.sign(e) * change[k];
             const double room = up > 0.0 ? problem_.cap(e) - a : a;
             if (std::abs(up) * share > room) {
                 share = room / std::abs(up);
@@ -126,17 +126,17 @@ class Face {
         for (std::size_t k = 0; k < change.size(); ++k) {
             const Index e = examples_[unsigned_index(present_[k])];
             const double up = problem_.sign(e) * share * change[k];
-            double& a = state_.amounts[unsigned_index(e)];
+            double& a = state_.variables[unsigned_index(e)];
             a = k == stopped_by ? (up > 0.0 ? problem_.cap(e) : 0.0) : std::clamp(a + up, 0.0, problem_.cap(e));
         }
-        for (std::size_t i = 0; i < scores_.size(); ++i) scores_[i] += share * effect[i];
+        for (std::size_t i = 0; i < errors_.size(); ++i) errors_[i] += share * effect[i];
     }
 
     const BinaryProblem& problem_;
     BinaryState& state_;
     std::vector<Index> examples_, present_;
     AlignedVector<double> kernel_;
-    std::vector<double> scores_;
+    std::vector<double> errors_;
     UpdatableCholesky factor_;
     Index ld_ = 0;
 };

@@ -9,7 +9,7 @@ namespace multimargin {
 inline constexpr Index polish_most_free = 512;
 
 // Moves the free variables to the optimum of their face, as far as the box allows; variables that reach a bound leave
-// the face, and the rest is solved again. Keeps the equality and never lowers the dual. The scores must be current for
+// the face, and the rest is solved again. Keeps the equality and never lowers the dual. The errors must be current for
 // the free variables; afterwards they are not. False when there was nothing to move.
 bool polish(const BinaryProblem& problem, BinaryState& state, Monitor& monitor);
 

@@ -15,7 +15,7 @@
 
 namespace multimargin {
 
-// Pairs of variables between two looks at the exact scores, per example: so long the rounding of the scores adds up.
+// Pairs of variables between two looks at the exact errors, per example: so long the rounding of the errors adds up.
 inline constexpr Index steps_per_example = 100;
 
 // Multiply-adds of a step on a pair: two passes over the examples, and what does not grow with them.
@@ -45,13 +45,13 @@ class OneLevel {
     Outcome run(double target, Index limit) {
         const Index chunk = steps_per_example * problem_.size() + 1000;
         Index left = limit < 0 ? std::numeric_limits<Index>::max() : std::max<Index>(0, limit - counted_);
-        for (Index since_look = 0; since_look < chunk;) {
-            const Index stretch = std::min({left, chunk - since_look, steps_until_polish()});
+        for (Index since_check = 0; since_check < chunk;) {
+            const Index stretch = std::min({left, chunk - since_check, steps_until_polish()});
             const Index before = descent_.steps();
             const Outcome outcome = descent_.run(rows_, target, before + stretch, monitor_);
             const Index done = descent_.steps() - before;
             counted_ += done;
-            since_look += done;
+            since_check += done;
             since_polish_ += done;
             left -= done;
             account();
@@ -63,12 +63,12 @@ class OneLevel {
 
     void scatter() {
         for (Index e = 0; e < problem_.size(); ++e) {
-            state_.amounts[unsigned_index(e)] = descent_.amount(e);
-            state_.scores[unsigned_index(e)] = descent_.score(e);
+            state_.variables[unsigned_index(e)] = descent_.variable(e);
+            state_.errors[unsigned_index(e)] = descent_.error(e);
         }
     }
 
-    // What the rounding of the scores since the last look may be, for a kernel with a diagonal of one.
+    // What the rounding of the errors since the last look may be, for a kernel with a diagonal of one.
     double rounding() const { return std::numeric_limits<T>::epsilon() * (travel_ + descent_.travel()); }
 
     void reload() {
@@ -78,7 +78,7 @@ class OneLevel {
 
   private:
     void load() {
-        descent_.load(problem_, all_, state_.amounts, state_.scores);
+        descent_.load(problem_, all_, state_.variables, state_.errors);
         steps_told_ = 0;
         gain_told_ = 0.0;
     }
@@ -98,7 +98,7 @@ class OneLevel {
         account();
         tally_.record([this] {
             Census census{problem_.size(), problem_.size()};
-            for (Index e = 0; e < problem_.size(); ++e) census.count(descent_.amount(e), problem_.cap(e));
+            for (Index e = 0; e < problem_.size(); ++e) census.count(descent_.variable(e), problem_.cap(e));
             return census;
         });
     }
@@ -106,7 +106,7 @@ class OneLevel {
     Index n_free() const {
         Index n = 0;
         for (Index e = 0; e < problem_.size(); ++e) {
-            n += (descent_.amount(e) > 0.0) & (descent_.amount(e) < problem_.cap(e)) ? 1 : 0;
+            n += (descent_.variable(e) > 0.0) & (descent_.variable(e) < problem_.cap(e)) ? 1 : 0;
         }
         return n;
     }
@@ -125,20 +125,20 @@ class OneLevel {
     bool solve_free() {
         tally_.phases.work += cost_of_polish(n_free()) * step_cost();
         scatter();
-        const std::vector<double> before = state_.amounts, scores_before = state_.scores;
+        const std::vector<double> before = state_.variables, errors_before = state_.errors;
         tally_.phases.exact_blocks += polish(problem_, state_, monitor_) ? 1 : 0;
         if (monitor_.stopped()) return false;
         for (Index e = 0; e < problem_.size(); ++e) {
-            const double change = state_.amounts[unsigned_index(e)] - before[unsigned_index(e)];
+            const double change = state_.variables[unsigned_index(e)] - before[unsigned_index(e)];
             if (change == 0.0) continue;
             travel_ += std::abs(change);
-            add_row(problem_.sign(e) * change, rows_.row(e), state_.scores.data(), problem_.size());
-            state_.scores[unsigned_index(e)] += problem_.ridge(e) * problem_.sign(e) * change;
+            add_row(problem_.sign(e) * change, rows_.row(e), state_.errors.data(), problem_.size());
+            state_.errors[unsigned_index(e)] += problem_.ridge(e) * problem_.sign(e) * change;
         }
         // A factor that rounding rules may lead anywhere where no bound holds it: pairs alone then.
-        if (problem_.loss() == Loss::squared_hinge && !no_loss(before, scores_before)) {
-            state_.amounts = before;
-            state_.scores = scores_before;
+        if (problem_.loss() == Loss::squared_hinge && !no_loss(before, errors_before)) {
+            state_.variables = before;
+            state_.errors = errors_before;
             may_polish_ = false;
         }
         travel_ += descent_.travel();
@@ -149,14 +149,14 @@ class OneLevel {
     }
 
     // Whether the dual is as large as before, but for rounding.
-    bool no_loss(const std::vector<double>& amounts, const std::vector<double>& scores) const {
+    bool no_loss(const std::vector<double>& variables, const std::vector<double>& errors) const {
         constexpr double rounding = 1e-6;
         double change = 0.0, size = 0.0;
-        for (std::size_t e = 0; e < amounts.size(); ++e) {
-            // of sum a - 1/2 sum a y f, where f is the score and its target
+        for (std::size_t e = 0; e < variables.size(); ++e) {
+            // of sum a - 1/2 sum a y f, where f is the error and its target
             const double y = problem_.sign(static_cast<Index>(e));
-            const double now = state_.amounts[e] * (1.0 - 0.5 * (y * state_.scores[e] + 1.0));
-            const double then = amounts[e] * (1.0 - 0.5 * (y * scores[e] + 1.0));
+            const double now = state_.variables[e] * (1.0 - 0.5 * (y * state_.errors[e] + 1.0));
+            const double then = variables[e] * (1.0 - 0.5 * (y * errors[e] + 1.0));
             change += now - then;
             size += std::abs(now) + std::abs(then);
         }

@@ -21,7 +21,7 @@ Lines different_lines(const PathShare& share) {
     const Index n = static_cast<Index>(share.rows.size());
     for (const PathMember& member : share.members) {
         for (Index k = 0; k < share.n_costs; ++k) {
-            const double* line = member.amounts + k * member.stride + member.first;
+            const double* line = member.variables + k * member.stride + member.first;
             if (k == 0 || !std::equal(line, line + n, line - member.stride)) {
                 lines.values.push_back(line);
                 lines.signs.push_back(member.sign);
@@ -38,7 +38,7 @@ void count_support(PathShare& share) {
         for (std::size_t i = 0; i < share.rows.size(); ++i) {
             share.n_support[unsigned_index(k)] +=
                 std::any_of(share.members.begin(), share.members.end(), [&](const PathMember& member) {
-                    return member.amounts[k * member.stride + member.first + static_cast<Index>(i)] != 0.0;
+                    return member.variables[k * member.stride + member.first + static_cast<Index>(i)] != 0.0;
                 });
         }
     }

@@ -13,7 +13,7 @@ namespace multimargin {
 
 // The dual variables of one problem: a line for each C, in which the rows begin at `first`.
 struct PathMember {
-    const double* amounts;
+    const double* variables;
     Index stride;
     Index first;
     double sign;  // of y

@@ -25,15 +25,15 @@ auto update_pair(const simd::Table& table, const simd::PairUpdate<double>& updat
 
 template <class T>
 void BinaryDescent<T>::load(const BinaryProblem& problem, std::span<const Index> examples,
-                            std::span<const double> amounts, std::span<const double> scores) {
+                            std::span<const double> variables, std::span<const double> errors) {
     n_ = static_cast<Index>(examples.size());
     padded_ = round_up(n_, simd::panel_width);
     const std::size_t n = unsigned_index(n_), padded = unsigned_index(padded_);
-    amounts_.resize(n);
+    variables_.resize(n);
     caps_.resize(n);
     ridges_.resize(n);
     diagonals_.resize(n);
-    scores_.assign(padded, T(0));
+    errors_.assign(padded, T(0));
     bends_.assign(padded, T(1));
     outside_up_.assign(padded, static_cast<T>(simd::pair_outside));
     outside_low_.assign(padded, static_cast<T>(-simd::pair_outside));
@@ -41,8 +41,8 @@ void BinaryDescent<T>::load(const BinaryProblem& problem, std::span<const Index>
     for (std::size_t k = 0; k < n; ++k) {
         const Index e = examples[k];
         n_positive_ += e < problem.n_positive() ? 1 : 0;
-        amounts_[k] = amounts[unsigned_index(e)];
-        scores_[k] = static_cast<T>(scores[unsigned_index(e)]);
+        variables_[k] = variables[unsigned_index(e)];
+        errors_[k] = static_cast<T>(errors[unsigned_index(e)]);
         caps_[k] = problem.cap(e);
         ridges_[k] = problem.ridge(e);
         diagonals_[k] = problem.diagonal(e);
@@ -62,8 +62,8 @@ void BinaryDescent<T>::mark(Index begin, Index end) {
     const auto mark_class = [&](Index first, Index last, AlignedVector<T>& of_above, AlignedVector<T>& of_below,
                                 T sign_above, T sign_below) {
         for (std::size_t k = unsigned_index(first); k < unsigned_index(last); ++k) {
-            of_above[k] = amounts_[k] > 0.0 ? in_set : sign_above * outside;
-            of_below[k] = amounts_[k] < caps_[k] ? in_set : sign_below * outside;
+            of_above[k] = variables_[k] > 0.0 ? in_set : sign_above * outside;
+            of_below[k] = variables_[k] < caps_[k] ? in_set : sign_below * outside;
         }
     };
     mark_class(begin, std::min(end, n_positive_), outside_low_, outside_up_, T(-1), T(1));
@@ -74,27 +74,27 @@ void BinaryDescent<T>::mark(Index begin, Index end) {
 template <class T>
 bool BinaryDescent<T>::step(Index first, Index second, double kernel_value) {
     const std::size_t i = unsigned_index(first), j = unsigned_index(second);
-    const double difference = static_cast<double>(scores_[j]) - static_cast<double>(scores_[i]);
+    const double difference = static_cast<double>(errors_[j]) - static_cast<double>(errors_[i]);
     const double sum = diagonals_[i] + diagonals_[j];
     // Of three large values the difference is known to their rounding. Less than that would make steps without end
     // where no bound holds them.
     const double rounding = caps_[i] == infinity ? std::numeric_limits<double>::epsilon() * sum : 0.0;
     const double bend = std::max({simd::pair_curvature_floor, rounding, sum - 2.0 * kernel_value});
     const bool rises = first < n_positive_, falls = second < n_positive_;  // the variable, not beta
-    const double room_first = rises ? caps_[i] - amounts_[i] : amounts_[i];
-    const double room_second = falls ? amounts_[j] : caps_[j] - amounts_[j];
+    const double room_first = rises ? caps_[i] - variables_[i] : variables_[i];
+    const double room_second = falls ? variables_[j] : caps_[j] - variables_[j];
     const double wanted = difference / bend;
     const double moved = std::min({wanted, room_first, room_second});
     if (!(moved > 0.0)) return false;  // nor where it is not a number
-    const double before_first = amounts_[i], before_second = amounts_[j];
-    amounts_[i] = moved == room_first ? (rises ? caps_[i] : 0.0) : before_first + (rises ? moved : -moved);
-    amounts_[j] = moved == room_second ? (falls ? 0.0 : caps_[j]) : before_second + (falls ? -moved : moved);
-    if (amounts_[i] == before_first && amounts_[j] == before_second) return false;
+    const double before_first = variables_[i], before_second = variables_[j];
+    variables_[i] = moved == room_first ? (rises ? caps_[i] : 0.0) : before_first + (rises ? moved : -moved);
+    variables_[j] = moved == room_second ? (falls ? 0.0 : caps_[j]) : before_second + (falls ? -moved : moved);
+    if (variables_[i] == before_first && variables_[j] == before_second) return false;
     gain_ += moved * (difference - 0.5 * bend * moved);
     moved_ = moved;
     travel_ += moved;
-    scores_[i] += static_cast<T>(ridges_[i] * moved);
-    scores_[j] -= static_cast<T>(ridges_[j] * moved);
+    errors_[i] += static_cast<T>(ridges_[i] * moved);
+    errors_[j] -= static_cast<T>(ridges_[j] * moved);
     mark(first, first + 1);
     mark(second, second + 1);
     return true;
@@ -109,11 +109,11 @@ bool BinaryDescent<T>::anybody_rises() const {
 template <class T>
 Index BinaryDescent<T>::second_of(const simd::PairChoice<T>& choice, Index first) const {
     if (!most_violating_ && choice.second < n_ && outside_low_[unsigned_index(choice.second)] == T(0) &&
-        scores_[unsigned_index(choice.second)] > scores_[unsigned_index(first)]) {
+        errors_[unsigned_index(choice.second)] > errors_[unsigned_index(first)]) {
         return choice.second;
     }
     for (Index j = 0; j < n_; ++j) {
-        if (scores_[unsigned_index(j)] + outside_low_[unsigned_index(j)] == choice.largest) return j;
+        if (errors_[unsigned_index(j)] + outside_low_[unsigned_index(j)] == choice.largest) return j;
     }
     return -1;
 }
@@ -122,9 +122,9 @@ template <class T>
 template <class Rows>
 Outcome BinaryDescent<T>::run(Rows& rows, double target, Index max_steps, Monitor& monitor) {
     const simd::Table& table = simd::best_table();
-    const T* any = scores_.data();
+    const T* any = errors_.data();
     simd::PairExtreme<T> first =
-        update_pair(table, simd::PairUpdate<T>{scores_.data(), any, any, T(0), outside_up_.data(), padded_});
+        update_pair(table, simd::PairUpdate<T>{errors_.data(), any, any, T(0), outside_up_.data(), padded_});
     while (true) {
         if (!std::isfinite(first.value)) {
             const bool overflown = anybody_rises();
@@ -134,8 +134,8 @@ Outcome BinaryDescent<T>::run(Rows& rows, double target, Index max_steps, Monito
         const Index i = first.place;
         const T* row_first = rows.row(i);
         const simd::PairChoice<T> choice =
-            choose_second(table, simd::PairScan<T>{scores_.data(), outside_low_.data(), row_first, bends_.data(),
-                                                   scores_[unsigned_index(i)], bends_[unsigned_index(i)], padded_});
+            choose_second(table, simd::PairScan<T>{errors_.data(), outside_low_.data(), row_first, bends_.data(),
+                                                   errors_[unsigned_index(i)], bends_[unsigned_index(i)], padded_});
         violation_ = std::max(0.0, static_cast<double>(choice.largest) - static_cast<double>(first.value));
         if (violation_ <= target) return Outcome::satisfied;
         if (violation_ == infinity) return Outcome::stuck;
@@ -147,7 +147,7 @@ Outcome BinaryDescent<T>::run(Rows& rows, double target, Index max_steps, Monito
         const T* row_second = rows.row(j);
         if (!step(i, j, static_cast<double>(row_first[j]))) return Outcome::stuck;
         ++steps_;
-        first = update_pair(table, simd::PairUpdate<T>{scores_.data(), row_first, row_second, static_cast<T>(moved_),
+        first = update_pair(table, simd::PairUpdate<T>{errors_.data(), row_first, row_second, static_cast<T>(moved_),
                                                        outside_up_.data(), padded_});
     }
 }

@@ -13,25 +13,25 @@
 
 namespace multimargin {
 
-// Some examples of a problem: their variables, scores, and who may rise or fall.
+// Some examples of a problem: their variables, errors, and who may rise or fall.
 template <class T>
 class BinaryDescent {
   public:
     // The second variable of a pair: the one with which the first gains most, or the most violating one (IGEL).
     explicit BinaryDescent(bool most_violating = false) : most_violating_(most_violating) {}
 
-    // Takes the variables and scores that the state has for these examples.
-    void load(const BinaryProblem& problem, std::span<const Index> examples, std::span<const double> amounts,
-              std::span<const double> scores);
+    // Takes the variables and errors that the state has for these examples.
+    void load(const BinaryProblem& problem, std::span<const Index> examples, std::span<const double> variables,
+              std::span<const double> errors);
 
     Index size() const { return n_; }
-    double amount(Index k) const { return amounts_[unsigned_index(k)]; }
-    double score(Index k) const { return static_cast<double>(scores_[unsigned_index(k)]); }
+    double variable(Index k) const { return variables_[unsigned_index(k)]; }
+    double error(Index k) const { return static_cast<double>(errors_[unsigned_index(k)]); }
     double violation() const { return violation_; }
     Index steps() const { return steps_; }
     // What the steps have added to the dual since load.
     double gain() const { return gain_; }
-    // How far beta of the first has moved in all steps since load, which bounds the rounding of the scores.
+    // How far beta of the first has moved in all steps since load, which bounds the rounding of the errors.
     double travel() const { return travel_; }
 
     // Called before every step, for a trace; nobody by default.
@@ -44,7 +44,7 @@ class BinaryDescent {
   private:
     // Who may rise and who may fall, from begin to end.
     void mark(Index begin, Index end);
-    // Whether any example may rise; where none of these has a finite score, the scores have overflown.
+    // Whether any example may rise; where none of these has a finite error, the errors have overflown.
     bool anybody_rises() const;
     // -1 where nobody gains together with the first.
     Index second_of(const simd::PairChoice<T>& choice, Index first) const;
@@ -54,8 +54,8 @@ class BinaryDescent {
 
     bool most_violating_;
     Index n_ = 0, n_positive_ = 0, padded_ = 0;
-    AlignedVector<double> amounts_, caps_, ridges_, diagonals_;
-    AlignedVector<T> scores_, outside_up_, outside_low_, bends_;
+    AlignedVector<double> variables_, caps_, ridges_, diagonals_;
+    AlignedVector<T> errors_, outside_up_, outside_low_, bends_;
     double violation_ = infinity, gain_ = 0.0, travel_ = 0.0;
     double moved_ = 0.0;  // what beta of the first gained and that of the second lost in the last step
     Index steps_ = 0;

@@ -34,10 +34,10 @@ class BinarySolve {
         const double begin = monitor_.seconds();
         if (options_.trace) trace(begin);
         const bool changed = make_feasible(problem_, state_);
-        // Only a caller who says so has scores of these amounts, whatever an earlier solve has said.
-        state_.scores_current = std::exchange(state_.scores_given, false) && !changed;
+        // Only a caller who says so has errors of these variables, whatever an earlier solve has said.
+        state_.errors_current = std::exchange(state_.errors_given, false) && !changed;
         const StopReason reason = start() ? iterate() : monitor_.reason();
-        if (reason == StopReason::max_iter) look_at_all();
+        if (reason == StopReason::max_iter) check_all();
         if (reason == StopReason::stalled) leave_what_is_worse_than_zero();
         BinaryReport report = describe(reason);
         report.seconds = monitor_.seconds() - begin;
@@ -49,7 +49,7 @@ class BinarySolve {
     void trace(double begin) {
         const auto primal = [this] {
             synchronize_();
-            return summarize(problem_, state_).primal;  // an estimate: some scores are in float32, some at rest
+            return summarize(problem_, state_).primal;  // an estimate: some errors are in float32, some at rest
         };
         tally_.trace.begin([this, begin] { return monitor_.seconds() - begin; },
                            options_.trace_primal ? primal : std::function<double()>());
@@ -66,21 +66,22 @@ class BinarySolve {
     }
 
     bool start() {
-        const bool zero = std::all_of(state_.amounts.begin(), state_.amounts.end(), [](double a) { return a == 0.0; });
-        if (!state_.scores_current && !zero) return look_at_all();
-        if (!state_.scores_current) {
-            for (Index e = 0; e < problem_.size(); ++e) state_.scores[unsigned_index(e)] = -problem_.sign(e);
+        const bool zero =
+            std::all_of(state_.variables.begin(), state_.variables.end(), [](double a) { return a == 0.0; });
+        if (!state_.errors_current && !zero) return check_all();
+        if (!state_.errors_current) {
+            for (Index e = 0; e < problem_.size(); ++e) state_.errors[unsigned_index(e)] = -problem_.sign(e);
         }
         // The objectives of a start matter where it is the end already.
         summary_.violation = interval_of(problem_, state_).violation();
         if (summary_.violation <= options_.tol || tally_.trace.on()) return summarize_all();
-        state_.scores_current = true;
+        state_.errors_current = true;
         exact_.remember(problem_, state_);
         return true;
     }
 
     bool summarize_all() {
-        state_.scores_current = true;
+        state_.errors_current = true;
         exact_.remember(problem_, state_);
         summary_ = summarize(problem_, state_);
         tally_.violation = summary_.violation;
@@ -93,7 +94,7 @@ class BinarySolve {
         const bool coarse = options_.precision == Precision::float64 ||
                             (options_.precision == Precision::automatic &&
                              (options_.tol < float32_tol || float32_too_coarse(problem_, state_, options_.tol)));
-        if (summary_.violation <= options_.tol) reached = Reached::yes;  // of a start, by its exact scores
+        if (summary_.violation <= options_.tol) reached = Reached::yes;  // of a start, by its exact errors
         if (reached != Reached::yes && !coarse) reached = by_method<float>();
         if (reached == Reached::imprecise) {
             float64_rows_ = true;
@@ -111,9 +112,9 @@ class BinarySolve {
 
     // Zero is feasible and has a dual of 0: where rounding has led to less, or to no number, that is the better point.
     void leave_what_is_worse_than_zero() {
-        if (!state_.scores_current || summary_.dual >= 0.0) return;
-        std::fill(state_.amounts.begin(), state_.amounts.end(), 0.0);
-        for (Index e = 0; e < problem_.size(); ++e) state_.scores[unsigned_index(e)] = -problem_.sign(e);
+        if (!state_.errors_current || summary_.dual >= 0.0) return;
+        std::fill(state_.variables.begin(), state_.variables.end(), 0.0);
+        for (Index e = 0; e < problem_.size(); ++e) state_.errors[unsigned_index(e)] = -problem_.sign(e);
         summarize_all();
     }
 
@@ -138,7 +139,7 @@ class BinarySolve {
             if (options_.solver == SolverKind::two_level) {  // else the kernel may not be positive semi-definite
                 const bool moved = polish(problem_, state_, monitor_);
                 tally_.phases.exact_blocks += moved ? 1 : 0;
-                if (!moved || !look_at_all() || (summary_.violation > options_.tol && i + 1 == most_rounds)) {
+                if (!moved || !check_all() || (summary_.violation > options_.tol && i + 1 == most_rounds)) {
                     if (monitor_.stopped()) return Reached::stopped;
                     state_ = before;
                     summary_ = reached;
@@ -148,7 +149,7 @@ class BinarySolve {
             }
             OneLevel<double> pairs(problem_, state_, options_, monitor_, tally_, memory_);
             const Outcome outcome = descend(pairs, target, options_.extra_steps);
-            if (outcome == Outcome::stopped || !look_at_all()) return Reached::stopped;
+            if (outcome == Outcome::stopped || !check_all()) return Reached::stopped;
         }
         return summary_.violation <= options_.tol ? Reached::yes : Reached::stalled;
     }
@@ -169,10 +170,10 @@ class BinarySolve {
         int disappointments = 0;
         while (true) {
             const Outcome outcome = descend(method, aim * options_.tol, options_.max_iter);
-            state_.scores_current = false;
+            state_.errors_current = false;
             if (outcome == Outcome::stopped) return Reached::stopped;
             if (outcome == Outcome::out_of_steps) return Reached::out_of_steps;
-            if (!look(method.rounding())) return Reached::stopped;
+            if (!confirm(method.rounding())) return Reached::stopped;
             if (summary_.violation <= options_.tol) return Reached::yes;
             const double n = static_cast<double>(problem_.size());
             tally_.phases.work += step_overhead + n * n;  // the look
@@ -183,7 +184,7 @@ class BinarySolve {
             const bool may_change = !float64_rows_ && options_.precision == Precision::automatic;
             if (may_change && float32_too_coarse(problem_, state_, options_.tol)) return Reached::imprecise;
             method.reload();
-            // Steps that gain nothing go round in circles: the rounding of the scores is larger than tol.
+            // Steps that gain nothing go round in circles: the rounding of the errors is larger than tol.
             const double dual = balanced_dual();
             const bool gained = dual > best_dual + least_gain * std::abs(best_dual);
             best_dual = std::max(best_dual, dual);
@@ -201,15 +202,15 @@ class BinarySolve {
     // The dual without what rounding has added to sum y a: millions of steps would hide their gain behind that.
     double balanced_dual() const {
         double sum = 0.0;
-        for (Index e = 0; e < problem_.size(); ++e) sum += problem_.sign(e) * state_.amounts[unsigned_index(e)];
+        for (Index e = 0; e < problem_.size(); ++e) sum += problem_.sign(e) * state_.variables[unsigned_index(e)];
         return summary_.dual - summary_.bias * sum;
     }
 
-    // The scores anew in float64, where they can matter: see may_matter.
-    bool look(double rounding) {
+    // The errors anew in float64, where they can matter: see may_matter.
+    bool confirm(double rounding) {
         const PhaseTimer timer(tally_.phases.check);
         if (exact_.update(problem_, state_)) return summarize_all();
-        if (problem_.source().cost() == 0.0) return look_at_all();  // in the order in which they lie
+        if (problem_.source().cost() == 0.0) return check_all();  // in the order in which they lie
         std::vector<Index> examples;
         const BinaryInterval interval = interval_of(problem_, state_);
         const double error = std::max(1e-6 * coefficient_mass(state_), rounding) * problem_.largest_diagonal();
@@ -217,62 +218,62 @@ class BinarySolve {
         for (Index e = 0; e < problem_.size(); ++e) {
             if (may_matter(e, interval, margin)) examples.push_back(e);
         }
-        return look_at(examples);
+        return check_examples(examples);
     }
 
     // An example without a coefficient that lies well inside its half space neither violates nor is charged; the
-    // scores it was given are known to ten times better than the margin that is asked for here.
+    // errors it was given are known to ten times better than the margin that is asked for here.
     bool may_matter(Index e, const BinaryInterval& interval, double margin) const {
-        const double score = state_.scores[unsigned_index(e)];
-        if (state_.amounts[unsigned_index(e)] > 0.0) return true;
+        const double error = state_.errors[unsigned_index(e)];
+        if (state_.variables[unsigned_index(e)] > 0.0) return true;
         const bool inside = problem_.sign(e) > 0.0
-                                ? score >= std::max(interval.largest_low, interval.lowest_up) + margin
-                                : score <= std::min(interval.lowest_up, interval.largest_low) - margin;
+                                ? error >= std::max(interval.largest_low, interval.lowest_up) + margin
+                                : error <= std::min(interval.lowest_up, interval.largest_low) - margin;
         return !inside;  // what is not a number matters
     }
 
-    bool look_at_all() { return look_at(first_indices(problem_.size())); }
+    bool check_all() { return check_examples(first_indices(problem_.size())); }
 
-    bool look_at(std::span<const Index> examples) {
-        if (!refresh_scores(problem_, state_, examples, team_, monitor_)) return false;
+    bool check_examples(std::span<const Index> examples) {
+        if (!refresh_errors(problem_, state_, examples, team_, monitor_)) return false;
         summarize_all();
         tally_.record([this] { return census_of(problem_, state_); });
         return true;
     }
 
-    // After a stop: exact scores for some free support vectors, which is all that the bias needs.
+    // After a stop: exact errors for some free support vectors, which is all that the bias needs.
     void find_bias() {
         constexpr std::size_t enough = 64;
         std::vector<Index> chosen;
         for (Index e = 0; e < problem_.size() && chosen.size() < enough; ++e) {
-            const double a = state_.amounts[unsigned_index(e)];
+            const double a = state_.variables[unsigned_index(e)];
             if (a > 0.0 && a < problem_.cap(e)) chosen.push_back(e);
         }
         if (chosen.empty()) return;
         Monitor unwatched(nullptr, infinity);
         ThreadTeam alone(1);
-        refresh_scores(problem_, state_, chosen, alone, unwatched);
+        refresh_errors(problem_, state_, chosen, alone, unwatched);
         double sum = 0.0;
-        for (const Index e : chosen) sum += state_.scores[unsigned_index(e)];
+        for (const Index e : chosen) sum += state_.errors[unsigned_index(e)];
         summary_.bias = -sum / static_cast<double>(chosen.size());
     }
 
     BinaryReport describe(StopReason reason) {
-        if (!state_.scores_current) {
+        if (!state_.errors_current) {
             summary_ = summarize(problem_, state_);
             find_bias();
         }
         BinaryReport r;
-        const bool met = state_.scores_current && summary_.violation <= options_.tol;
+        const bool met = state_.errors_current && summary_.violation <= options_.tol;
         r.stop_reason = met && reason == StopReason::max_iter ? StopReason::converged : reason;
         r.iterations = tally_.iterations;
         r.violation = summary_.violation;
         r.dual = summary_.dual;
-        r.primal = state_.scores_current ? summary_.primal : infinity;
+        r.primal = state_.errors_current ? summary_.primal : infinity;
         r.n_support = summary_.n_support;
         r.kernel_rows = tally_.cache.rows_computed;
         r.cache_hits = tally_.cache.hits;
-        r.verified = state_.scores_current;
+        r.verified = state_.errors_current;
         r.float64_rows = float64_rows_;
         r.phases = tally_.phases;
         r.bias = summary_.bias;

@@ -33,7 +33,7 @@ class BinaryLinear {
             }
             x.inverse = 1.0 / std::max(k + x.ridge, curvature_floor);
             const double negligible = C < infinity ? bound_tolerance * C : 0.0;
-            if (task.amounts[e] > negligible) x.amount = std::min(task.amounts[e], x.cap);
+            if (task.variables[e] > negligible) x.variable = std::min(task.variables[e], x.cap);
             examples_.push_back(x);
         }
         refresh();
@@ -58,7 +58,7 @@ class BinaryLinear {
     }
 
     void hand_over() {
-        for (std::size_t e = 0; e < examples_.size(); ++e) task_.amounts[e] = examples_[e].amount;
+        for (std::size_t e = 0; e < examples_.size(); ++e) task_.variables[e] = examples_[e].variable;
         task_.weights.assign(weights_.begin(), weights_.end());
         if (root_ > 0.0) task_.weights.push_back(constant_);
     }
@@ -69,16 +69,16 @@ class BinaryLinear {
         Example& x = examples_[unsigned_index(e)];
         const double length = static_cast<double>(rows_.length(x.row));
         cost_ += length + visit_cost;
-        const double g = 1.0 - x.sign * (rows_.dot(x.row, weights_.data()) + root_ * constant_) - x.ridge * x.amount;
+        const double g = 1.0 - x.sign * (rows_.dot(x.row, weights_.data()) + root_ * constant_) - x.ridge * x.variable;
         Visit visit;
-        visit.rests = (x.amount == 0.0 && g < 0.0) || (x.amount >= x.cap && g > 0.0);
+        visit.rests = (x.variable == 0.0 && g < 0.0) || (x.variable >= x.cap && g > 0.0);
         if (visit.rests) return visit;
         visit.violation = std::abs(g);
         if (!(std::abs(g) > step_above)) return visit;
-        const double moved = std::min(std::max(x.amount + g * x.inverse, 0.0), x.cap);
-        const double change = (moved - x.amount) * x.sign;
+        const double moved = std::min(std::max(x.variable + g * x.inverse, 0.0), x.cap);
+        const double change = (moved - x.variable) * x.sign;
         if (change == 0.0) return visit;
-        x.amount = moved;
+        x.variable = moved;
         add(x, change);
         cost_ += length;
         visit.stepped = true;
@@ -95,8 +95,8 @@ class BinaryLinear {
         std::fill(weights_.begin(), weights_.end(), 0.0);
         constant_ = 0.0;
         for (const Example& x : examples_) {
-            if (x.amount == 0.0) continue;
-            add(x, x.sign * x.amount);
+            if (x.variable == 0.0) continue;
+            add(x, x.sign * x.variable);
             cost_ += static_cast<double>(rows_.length(x.row));
         }
     }
@@ -104,24 +104,24 @@ class BinaryLinear {
     // An amount is as exact as its last digit, and scores are sums of rounded products.
     double rounding() const {
         double largest = 0.0;
-        for (const Example& x : examples_) largest = std::max(largest, x.amount / x.inverse);
+        for (const Example& x : examples_) largest = std::max(largest, x.variable / x.inverse);
         return 1e-14 * (largest + longest() * norm());
     }
 
     double dual() const {
         double value = -0.5 * norm() * norm();
-        for (const Example& x : examples_) value += x.amount - 0.5 * x.ridge * x.amount * x.amount;
+        for (const Example& x : examples_) value += x.variable - 0.5 * x.ridge * x.variable * x.variable;
         return value;
     }
 
     Index n_support() const {
-        return std::count_if(examples_.begin(), examples_.end(), [](const Example& x) { return x.amount > 0.0; });
+        return std::count_if(examples_.begin(), examples_.end(), [](const Example& x) { return x.variable > 0.0; });
     }
 
   private:
     struct Example {
         typename Rows::Row row;
-        double amount, cap, ridge;
+        double variable, cap, ridge;
         double inverse;  // of the curvature
         double sign;     // y
     };
@@ -153,7 +153,7 @@ class BinaryLinear {
 };
 
 void check(const DataView& data, const LinearBinaryTask& task) {
-    const bool sizes = task.rows.size() == task.C.size() && task.amounts.size() == task.rows.size() &&
+    const bool sizes = task.rows.size() == task.C.size() && task.variables.size() == task.rows.size() &&
                        task.n_positive >= 0 && task.n_positive <= static_cast<Index>(task.rows.size());
     if (!sizes) throw std::invalid_argument("rows, bounds and start must have the same length");
     for (std::size_t e = 0; e < task.rows.size(); ++e) {
@@ -171,7 +171,7 @@ class LinearBatch {
         const bool number = setting.offset >= 0.0 && setting.offset < infinity;
         if (!number) throw std::invalid_argument("the offset must be a number >= 0");
         for (LinearBinaryTask& task : tasks) {
-            if (task.amounts.empty()) task.amounts.assign(task.rows.size(), 0.0);
+            if (task.variables.empty()) task.variables.assign(task.rows.size(), 0.0);
             check(data, task);
         }
     }
@@ -247,7 +247,7 @@ class LinearBatch {
         const NewtonProblem problem{LinearExamples(data_, task.rows, std::move(signs), constant, team), task.C,
                                     setting_.loss, setting_.exact_bias};
         make_feasible(task);
-        BinaryNewton method(problem, {task.amounts, task.start.bias, task.start.weights}, monitor_);
+        BinaryNewton method(problem, {task.variables, task.start.bias, task.start.weights}, monitor_);
         tell([this, &method] {
             Progress moment = summed();
             moment.iteration += method.n_steps();
@@ -260,17 +260,17 @@ class LinearBatch {
         task.report.dual = method.dual();
         task.report.width = method.width();
         task.report.seconds = monitor_.seconds() - began;
-        task.amounts = method.amounts();
+        task.variables = method.variables();
         task.weights = method.weights();
         task.report.n_support =
-            std::count_if(task.amounts.begin(), task.amounts.end(), [](double a) { return a > 0.0; });
+            std::count_if(task.variables.begin(), task.variables.end(), [](double a) { return a > 0.0; });
         close(task);
     }
 
     void make_feasible(LinearBinaryTask& task) const {
         for (std::size_t e = 0; e < task.rows.size(); ++e) {
             const double cap = setting_.loss == Loss::hinge ? task.C[e] : infinity;
-            task.amounts[e] = std::min(std::max(task.amounts[e], 0.0), cap);
+            task.variables[e] = std::min(std::max(task.variables[e], 0.0), cap);
         }
     }
 

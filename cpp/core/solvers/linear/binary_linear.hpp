@@ -20,7 +20,7 @@ struct LinearSetting {
 
 // Solves   max  sum a - 1/2 |w|^2 - penalty(a),   w = sum_i y_i a_i (x_i, sqrt(offset)),   0 <= a_i <= C_i,
 //          penalty 0 (hinge) or a_i^2/(4 C_i) (squared hinge, then without upper bound).
-// The examples with y = +1 come first. A start may stand in `amounts`; it is made feasible.
+// The examples with y = +1 come first. A start may stand in `variables`; it is made feasible.
 // Where Newton's method starts, beside the dual variables.
 struct NewtonStart {
     double bias = 0.0;            // an exact one
@@ -32,7 +32,7 @@ struct LinearBinaryTask {
     std::vector<Index> rows;
     Index n_positive = 0;
     std::vector<double> C;
-    std::vector<double> amounts;
+    std::vector<double> variables;
     std::vector<double> weights;  // (n_features, and 1 with an offset or an exact bias), that one last
     NewtonStart start;
     LinearReport report;

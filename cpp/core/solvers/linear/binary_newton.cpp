@@ -38,7 +38,7 @@ BinaryNewton::BinaryNewton(const NewtonProblem& problem, NewtonPoint start, Moni
     : problem_(problem),
       monitor_(monitor),
       given_(std::move(given)),
-      amounts_(std::move(start.amounts)),
+      variables_(std::move(start.variables)),
       weights_(std::move(start.weights)),
       regularization_(problem.examples.n_weights(), 1.0),
       near_(!weights_.empty()),
@@ -52,9 +52,9 @@ BinaryNewton::BinaryNewton(const NewtonProblem& problem, NewtonPoint start, Moni
         ridge_.push_back(hinge ? 0.0 : 0.5 / C);
         cap_.push_back(hinge ? C : infinity);
     }
-    point_ = amounts_;
+    point_ = variables_;
     if (near_) return;
-    problem.examples.gather(amounts_, weights_);
+    problem.examples.gather(variables_, weights_);
     for (std::size_t k = 0; k < weights_.size(); ++k) weights_[k] += given_[k];
     if (problem.exact_bias) weights_.back() = center_;
 }
@@ -71,7 +71,7 @@ void BinaryNewton::set_width() {
 double BinaryNewton::dual() const {
     double value = -0.5 * product(weights_, weights_);
     if (problem_.exact_bias) value += 0.5 * weights_.back() * weights_.back();
-    for (std::size_t i = 0; i < size(); ++i) value += amounts_[i] * (1.0 - 0.5 * ridge_[i] * amounts_[i]);
+    for (std::size_t i = 0; i < size(); ++i) value += variables_[i] * (1.0 - 0.5 * ridge_[i] * variables_[i]);
     return value;
 }
 
@@ -144,11 +144,11 @@ void BinaryNewton::project() {
     std::vector<double> changes(size()), sums;
     double moved = 0.0;
     for (std::size_t i = 0; i < size(); ++i) {
-        const double v = amounts_[i] + sigma_[i] * (1.0 - margins_[i]);
+        const double v = variables_[i] + sigma_[i] * (1.0 - margins_[i]);
         const double p = std::min(std::max(v, 0.0), cap_[i]) * damp_[i];
         changes[i] = anew ? p : p - point_[i];
         point_[i] = p;
-        const double distance = p - amounts_[i];
+        const double distance = p - variables_[i];
         moved += distance * distance / sigma_[i];
     }
     moved_ = moved;
@@ -208,7 +208,7 @@ double BinaryNewton::find_length() {
     rate_.resize(size());
     steep_.resize(size());
     for (std::size_t i = 0; i < size(); ++i) {
-        from_[i] = amounts_[i] + sigma_[i] * (1.0 - margins_[i]);
+        from_[i] = variables_[i] + sigma_[i] * (1.0 - margins_[i]);
         rate_[i] = sigma_[i] * change_[i];
         steep_[i] = rate_[i] * damp_[i] * change_[i];
     }
@@ -242,9 +242,9 @@ void BinaryNewton::adapt_damping(double length) {
 
 // a <- a(w), the center of the bias <- the bias.
 void BinaryNewton::take_multipliers() {
-    amounts_ = point_;
+    variables_ = point_;
     std::vector<double> of_amounts;
-    problem_.examples.gather(amounts_, of_amounts);
+    problem_.examples.gather(variables_, of_amounts);
     for (std::size_t k = 0; k < of_amounts.size(); ++k) of_amounts[k] += given_[k];
     shift_ = 0.0;
     if (problem_.exact_bias) {
@@ -260,8 +260,8 @@ double BinaryNewton::violation_of(std::span<const double> margins) const {
     double largest = 0.0;
     for (std::size_t i = 0; i < size(); ++i) {
         const double g = push(i, margins[i]);
-        if (amounts_[i] < cap_[i]) largest = std::max(largest, g);
-        if (amounts_[i] > 0.0) largest = std::max(largest, -g);
+        if (variables_[i] < cap_[i]) largest = std::max(largest, g);
+        if (variables_[i] > 0.0) largest = std::max(largest, -g);
     }
     return largest;
 }
@@ -284,7 +284,7 @@ std::vector<std::size_t> BinaryNewton::near_margins() const {
     std::vector<double> safety(size());
     for (std::size_t i = 0; i < size(); ++i) {
         const double g = push(i, margins_[i]);
-        const double safe = amounts_[i] <= 0.0 ? -g : amounts_[i] >= cap_[i] ? g : -infinity;
+        const double safe = variables_[i] <= 0.0 ? -g : variables_[i] >= cap_[i] ? g : -infinity;
         safety[i] = std::isnan(safe) ? -infinity : safe;  // to be sorted, values need an order
     }
     std::vector<double> ordered = safety;
@@ -299,10 +299,10 @@ std::vector<std::size_t> BinaryNewton::near_margins() const {
 }
 
 StopReason BinaryNewton::solve_part(const std::vector<std::size_t>& active, double tol, Index max_steps) {
-    std::vector<double> resting = amounts_, given;
+    std::vector<double> resting = variables_, given;
     NewtonPoint start{{}, center_, weights_};
     for (const std::size_t i : active) {
-        start.amounts.push_back(amounts_[i]);
+        start.variables.push_back(variables_[i]);
         resting[i] = 0.0;
     }
     problem_.examples.gather(resting, given);
@@ -310,9 +310,9 @@ StopReason BinaryNewton::solve_part(const std::vector<std::size_t>& active, doub
     BinaryNewton part(own, std::move(start), monitor_, std::move(given));
     part.near_ = false;  // it has the weights, and no rounds of its own
     const StopReason ended = part.run(tol, max_steps < 0 ? -1 : max_steps - n_steps_);
-    for (std::size_t k = 0; k < active.size(); ++k) amounts_[active[k]] = part.amounts_[k];
+    for (std::size_t k = 0; k < active.size(); ++k) variables_[active[k]] = part.variables_[k];
     n_steps_ += part.n_steps_;
-    problem_.examples.gather(amounts_, weights_);
+    problem_.examples.gather(variables_, weights_);
     if (problem_.exact_bias) weights_.back() = center_ = part.center_;
     return ended;
 }

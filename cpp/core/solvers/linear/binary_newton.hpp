@@ -24,9 +24,9 @@ struct NewtonProblem {
 
 // Where it starts, and where it is.
 struct NewtonPoint {
-    std::vector<double> amounts;
+    std::vector<double> variables;
     double bias = 0.0;            // the weight of the constant, where that is free
-    std::vector<double> weights;  // near ones, with which rounds on few examples begin; empty: those of `amounts`
+    std::vector<double> weights;  // near ones, with which rounds on few examples begin; empty: those of `variables`
 };
 
 class BinaryNewton {
@@ -38,7 +38,7 @@ class BinaryNewton {
     // start that is better than zero deserves.
     StopReason run(double tol, Index max_steps, double width = 1.0);
 
-    const std::vector<double>& amounts() const { return amounts_; }
+    const std::vector<double>& variables() const { return variables_; }
     const std::vector<double>& weights() const { return weights_; }
     double violation() const { return violation_; }
     Index n_steps() const { return n_steps_; }
@@ -48,7 +48,7 @@ class BinaryNewton {
   private:
     enum class Inner { solved, unsolved, ended };
 
-    std::size_t size() const { return amounts_.size(); }
+    std::size_t size() const { return variables_.size(); }
     void set_width();
 
     double negligible_shift(double tol) const;
@@ -62,7 +62,7 @@ class BinaryNewton {
     void adapt_damping(double length);
     void take_multipliers();
     double violation_of(std::span<const double> margins) const;
-    double push(std::size_t i, double margin) const { return 1.0 - margin - ridge_[i] * amounts_[i]; }
+    double push(std::size_t i, double margin) const { return 1.0 - margin - ridge_[i] * variables_[i]; }
     bool must_stop();
     std::vector<std::size_t> near_margins() const;
     StopReason solve_part(const std::vector<std::size_t>& active, double tol, Index max_steps);
@@ -72,7 +72,7 @@ class BinaryNewton {
     std::vector<double> scale_, ridge_, cap_;  // sigma_i / width; 1 / (2 C_i) of a squared hinge; the upper bound
     // A proximal step is v = a + sigma (1 - m), put within 0 and the bound, times damp; sigma times damp its slope.
     std::vector<double> sigma_, damp_;
-    std::vector<double> given_, amounts_, weights_, regularization_;
+    std::vector<double> given_, variables_, weights_, regularization_;
     bool near_;
     double center_, width_, rho_, damping_ = 0.0, most_width_ = 1e12;
     // Of the weights: margins y f, the proximal point, the sum of rows with its coefficients, phi's gradient.

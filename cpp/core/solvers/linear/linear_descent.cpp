@@ -66,7 +66,7 @@ LinearDescent::LinearDescent(const LinearProblem& problem, const LinearOptions& 
       ld_(round_up(machine_.n_classes, machine_.n_classes <= 4 ? 4 : 8)),
       root_(std::sqrt(problem.offset)),
       plain_(has_plain_differences(machine_)),
-      amounts_(checked_product(problem.size(), machine_.max_components()), 0.0),
+      variables_(checked_product(problem.size(), machine_.max_components()), 0.0),
       weights_(checked_product(column_count(problem.data) + (root_ > 0.0 ? 1 : 0), ld_), 0.0),
       scores_(unsigned_index(ld_), 0.0),
       change_(unsigned_index(ld_), 0.0),
@@ -88,13 +88,13 @@ LinearDescent::LinearDescent(const LinearProblem& problem, const LinearOptions& 
     monitor_.describe([this] { return progress(); });
 }
 
-std::span<double> LinearDescent::amounts_of(std::size_t e) {
-    return {amounts_.data() + e * width_, terms_[unsigned_index(problem_.y[e])].size()};
+std::span<double> LinearDescent::variables_of(std::size_t e) {
+    return {variables_.data() + e * width_, terms_[unsigned_index(problem_.y[e])].size()};
 }
 
-void LinearDescent::start(std::span<const double> amounts) {
-    if (amounts.size() != amounts_.size()) throw std::invalid_argument("the start has another size");
-    std::copy(amounts.begin(), amounts.end(), amounts_.begin());
+void LinearDescent::start(std::span<const double> variables) {
+    if (variables.size() != variables_.size()) throw std::invalid_argument("the start has another size");
+    std::copy(variables.begin(), variables.end(), variables_.begin());
     make_feasible();
     refresh();
 }
@@ -102,11 +102,11 @@ void LinearDescent::start(std::span<const double> amounts) {
 // Clips to the box, scales down to the simplex.
 void LinearDescent::make_feasible() {
     for (std::size_t e = 0; e < problem_.rows.size(); ++e) {
-        const std::span<double> a = amounts_of(e);
+        const std::span<double> a = variables_of(e);
         const double cap = problem_.cap(e);
         const double negligible = problem_.C[e] < infinity ? bound_tolerance * problem_.C[e] : 0.0;
-        std::fill(amounts_.begin() + static_cast<Index>(e * width_ + a.size()),
-                  amounts_.begin() + static_cast<Index>((e + 1) * width_), 0.0);
+        std::fill(variables_.begin() + static_cast<Index>(e * width_ + a.size()),
+                  variables_.begin() + static_cast<Index>((e + 1) * width_), 0.0);
         double sum = 0.0;
         for (double& value : a) {
             if (!(value > negligible)) value = 0.0;
@@ -119,7 +119,7 @@ void LinearDescent::make_feasible() {
 }
 
 LinearReport LinearDescent::run() {
-    const bool warm = std::any_of(amounts_.begin(), amounts_.end(), [](double a) { return a > 0.0; });
+    const bool warm = std::any_of(variables_.begin(), variables_.end(), [](double a) { return a > 0.0; });
     LinearReport report;
     report.stop_reason = passes_.run(warm);
     report.iterations = passes_.iterations();
@@ -150,7 +150,7 @@ Visit LinearDescent::visit(Index example, double step_above) {
     const double pass_cost = static_cast<double>(x.n * machine_.n_classes);
     cost_ += pass_cost + visit_cost;
     score(x);
-    const std::span<double> a = amounts_of(e);
+    const std::span<double> a = variables_of(e);
     gradient_of(e, a);
     Visit visit = judge(e, a);
     if (visit.rests || !(visit.violation > step_above)) return visit;
@@ -291,7 +291,7 @@ double LinearDescent::drift(Index n_steps) const {
 void LinearDescent::refresh() {
     std::fill(weights_.begin(), weights_.end(), 0.0);
     for (std::size_t e = 0; e < problem_.rows.size(); ++e) {
-        const std::span<const double> a = amounts_of(e);
+        const std::span<const double> a = variables_of(e);
         if (std::all_of(a.begin(), a.end(), [](double value) { return value == 0.0; })) continue;
         const simd::Lines x = reader_.row(problem_.rows[e]);
         add_to_weights(x, unsigned_index(problem_.y[e]), a);
@@ -303,7 +303,7 @@ void LinearDescent::refresh() {
 double LinearDescent::rounding() const {
     double largest = 0.0, longest = 0.0;
     for (std::size_t e = 0; e < diagonal_.size(); ++e) {
-        const double* a = amounts_.data() + e * width_;
+        const double* a = variables_.data() + e * width_;
         largest = std::max(largest, diagonal_[e] * *std::max_element(a, a + width_));
         longest = std::max(longest, diagonal_[e]);
     }
@@ -315,7 +315,7 @@ double LinearDescent::dual() const {
     double value = -0.5 * norm * norm;
     for (std::size_t e = 0; e < problem_.rows.size(); ++e) {
         const std::vector<Term>& terms = terms_[unsigned_index(problem_.y[e])];
-        const double* a = amounts_.data() + e * width_;
+        const double* a = variables_.data() + e * width_;
         double sum = 0.0, squares = 0.0;
         for (std::size_t p = 0; p < terms.size(); ++p) {
             value += terms[p].target * a[p];
@@ -330,7 +330,7 @@ double LinearDescent::dual() const {
 Index LinearDescent::n_support() const {
     Index count = 0;
     for (std::size_t e = 0; e < problem_.rows.size(); ++e) {
-        const double* a = amounts_.data() + e * width_;
+        const double* a = variables_.data() + e * width_;
         if (std::any_of(a, a + width_, [](double value) { return value > 0.0; })) ++count;
     }
     return count;

@@ -30,20 +30,20 @@ struct LinearProblem {
 };
 
 // Solves   the dual of a LinearProblem,
-// Given    any amounts, made feasible first,
+// Given    any variables, made feasible first,
 // By       exact steps on all variables of one example at a time: its scores are f = W'x, and a step adds x dbeta' to
 // W.
 //          The offset is one more feature of value sqrt(offset), the last line of W.
-// Returns  feasible amounts and their W, whatever ended it.
+// Returns  feasible variables and their W, whatever ended it.
 // See      HCLKS08 and KSCHL08 for binary machines and cs; the steps are those of subproblem/example_problem.hpp.
 class LinearDescent {
   public:
     LinearDescent(const LinearProblem& problem, const LinearOptions& options, Watcher* watcher);
 
     // One row per example, one column per component.
-    void start(std::span<const double> amounts);
+    void start(std::span<const double> variables);
     LinearReport run();
-    const std::vector<double>& amounts() const { return amounts_; }
+    const std::vector<double>& variables() const { return variables_; }
     // (n_features, and 1 with an offset) x n_classes
     std::vector<double> weights() const;
 
@@ -66,7 +66,7 @@ class LinearDescent {
     };
 
     void make_feasible();
-    std::span<double> amounts_of(std::size_t e);
+    std::span<double> variables_of(std::size_t e);
     void score(const simd::Lines& x);
     // The coefficients of the changes of an example's variables; adds x times them.
     void gather(std::size_t y, std::span<const double> changes);
@@ -93,7 +93,7 @@ class LinearDescent {
     bool plain_;                            // margins are differences of two scores, with one target
     std::vector<std::vector<Term>> terms_;  // by class
     std::vector<double> diagonal_;          // k_ii
-    std::vector<double> amounts_;
+    std::vector<double> variables_;
     AlignedVector<double> weights_;
     AlignedVector<double> scores_, change_;            // of one example, by class
     std::vector<double> gradient_, before_, changes_;  // by component

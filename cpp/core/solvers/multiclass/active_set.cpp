@@ -49,7 +49,7 @@ ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Ind
             continue;
         }
         flush();
-        monitor.spend(cost_of_look());
+        monitor.spend(cost_of_check());
         refresh_gradients();
         // Rounding of the factor shows only now; a few steps more, as long as they help.
         if (largest_gradient() > 0.5 * tol && refinements < 5) {
@@ -71,7 +71,7 @@ ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Ind
 }
 
 // A flush adds some columns of the kernel for each example that moved; then all gradients are looked at.
-double ActiveSet::cost_of_look() const {
+double ActiveSet::cost_of_check() const {
     const double n = static_cast<double>(workspace_->size()), free = static_cast<double>(free_.size());
     return step_overhead + n * (free + 4.0 * static_cast<double>(width_)) + free * free;
 }
@@ -87,8 +87,8 @@ double ActiveSet::pivot_floor() const { return 0.5 * relative_ridge * scale_; }
 // Faces and factor of the workspace's variables; false when more are free than the factor may hold.
 bool ActiveSet::load(Index max_free) {
     const Index n = workspace_->size();
-    amounts_.assign(unsigned_index(n * width_), 0.0);
-    places_.assign(amounts_.size(), not_free);
+    variables_.assign(unsigned_index(n * width_), 0.0);
+    places_.assign(variables_.size(), not_free);
     references_.assign(unsigned_index(n), -1);
     free_.clear();
     gradient_.clear();
@@ -98,14 +98,14 @@ bool ActiveSet::load(Index max_free) {
     Index count = 0;
     for (Index i = 0; i < n; ++i) {
         scale_ = std::max(scale_, workspace_->diagonal()[i]);
-        for (Index p = 0; p < n_components(i); ++p) amount(i, p) = workspace_->amounts(p)[i];
+        for (Index p = 0; p < n_components(i); ++p) variable(i, p) = workspace_->variables(p)[i];
         if (simplex()) {
-            amount(i, n_components(i)) = slack_of(workspace_->sum()[i], workspace_->cap()[i]);
+            variable(i, n_components(i)) = slack_of(workspace_->sum()[i], workspace_->cap()[i]);
             Index& best = reference(i) = 0;
-            for (Index p = 1; p < n_slots(i); ++p) best = amount(i, p) > amount(i, best) ? p : best;
+            for (Index p = 1; p < n_slots(i); ++p) best = variable(i, p) > variable(i, best) ? p : best;
         }
         for (Index p = 0; p < n_slots(i); ++p) {
-            count += amount(i, p) > 0.0 && (simplex() ? p != reference(i) : amount(i, p) < workspace_->cap()[i]);
+            count += variable(i, p) > 0.0 && (simplex() ? p != reference(i) : variable(i, p) < workspace_->cap()[i]);
         }
     }
     return count <= max_free && build_factor(count);
@@ -117,8 +117,8 @@ bool ActiveSet::build_factor(Index count) {
         gradients_at(i);
         const double base = simplex() ? component_gradient_[unsigned_index(reference(i))] : 0.0;
         for (Index p = 0; p < n_slots(i); ++p) {
-            const bool inside = simplex() ? p != reference(i) : amount(i, p) < workspace_->cap()[i];
-            if (!(amount(i, p) > 0.0) || !inside) continue;
+            const bool inside = simplex() ? p != reference(i) : variable(i, p) < workspace_->cap()[i];
+            if (!(variable(i, p) > 0.0) || !inside) continue;
             place(i, p) = static_cast<Index>(free_.size());
             free_.push_back(describe(i, p));
             gradient_.push_back(component_gradient_[unsigned_index(p)] - base);
@@ -216,23 +216,23 @@ void ActiveSet::refresh_gradients() {
 
 // Writes the variables back and adds what has changed to the scores: once per stationary point, not per step.
 void ActiveSet::flush() {
-    std::vector<double> deltas(unsigned_index(machine_.n_columns()));
+    std::vector<double> deltas(unsigned_index(machine_.n_scores()));
     for (Index i = 0; i < workspace_->size(); ++i) {
         std::fill(deltas.begin(), deltas.end(), 0.0);
         bool changed = false;
         const auto& components = machine_.of(workspace_->class_of(i));
         for (Index p = 0; p < n_components(i); ++p) {
-            amount(i, p) = std::min(amount(i, p), workspace_->cap()[i]);  // a reference may end a rounding above
-            if (amount(i, p) == workspace_->amounts(p)[i]) continue;
+            variable(i, p) = std::min(variable(i, p), workspace_->cap()[i]);  // a reference may end a rounding above
+            if (variable(i, p) == workspace_->variables(p)[i]) continue;
             changed = true;
-            machine_.add_to_columns(components[unsigned_index(p)], amount(i, p) - workspace_->amounts(p)[i],
-                                    deltas.data());
-            workspace_->set_amount(i, p, amount(i, p));
+            machine_.add_to_coefficients(components[unsigned_index(p)], variable(i, p) - workspace_->variables(p)[i],
+                                         deltas.data());
+            workspace_->set_variable(i, p, variable(i, p));
         }
         if (!changed) continue;
         for (std::size_t c = 0; c < deltas.size(); ++c) {
             if (deltas[c] == 0.0) continue;
-            simd::best_table().axpy_f64(deltas[c], kernel_ + i * ld_, workspace_->column(static_cast<Index>(c)),
+            simd::best_table().axpy_f64(deltas[c], kernel_ + i * ld_, workspace_->scores(static_cast<Index>(c)),
                                         workspace_->size());
         }
     }
@@ -252,7 +252,7 @@ double ActiveSet::enter(double tol, Index max_free) {
         for (Index p = 0; p < n_slots(i); ++p) {
             if (place(i, p) != not_free || (simplex() && p == reference(i))) continue;
             const double g = component_gradient_[unsigned_index(p)] - base;
-            const double violation = amount(i, p) > 0.0 ? -g : g;  // at C, or at 0
+            const double violation = variable(i, p) > 0.0 ? -g : g;  // at C, or at 0
             if (!(violation > 0.5 * tol)) continue;
             candidates.push_back({violation, i, p, g});
             largest = std::max(largest, violation);
@@ -280,8 +280,8 @@ double ActiveSet::enter(double tol, Index max_free) {
 
 // How far a component may go in a direction.
 double ActiveSet::room(Index i, Index p, double direction) {
-    if (direction < 0.0) return amount(i, p) / -direction;
-    if (direction > 0.0 && !simplex()) return (workspace_->cap()[i] - amount(i, p)) / direction;
+    if (direction < 0.0) return variable(i, p) / -direction;
+    if (direction > 0.0 && !simplex()) return (workspace_->cap()[i] - variable(i, p)) / direction;
     return infinity;
 }
 
@@ -320,18 +320,18 @@ bool ActiveSet::step() {
     const double ridge = relative_ridge * scale_;
     result_.gain += length * (slope - 0.5 * length * (slope - ridge * square));
     for (std::size_t u = 0; u < free_.size(); ++u) {
-        amount(free_[u].position, free_[u].p) += length * direction_[u];
+        variable(free_[u].position, free_[u].p) += length * direction_[u];
         gradient_[u] += length * (ridge * direction_[u] - gradient_[u]);
     }
     for (Index i = 0; simplex() && i < workspace_->size(); ++i) {
-        amount(i, reference(i)) += length * reference_direction_[unsigned_index(i)];
+        variable(i, reference(i)) += length * reference_direction_[unsigned_index(i)];
     }
     if (blocking_example >= 0) {
         change_reference(blocking_example);
     } else if (blocking >= 0) {
         const Free f = free_[unsigned_index(blocking)];
         const bool up = direction_[unsigned_index(blocking)] > 0.0;
-        amount(f.position, f.p) = up ? workspace_->cap()[f.position] : 0.0;
+        variable(f.position, f.p) = up ? workspace_->cap()[f.position] : 0.0;
         remove(blocking);
     }
     return true;
@@ -352,20 +352,20 @@ void ActiveSet::leave_outward() {
 
 // The reference has come to zero: the largest component takes its part, and the others move against that one.
 void ActiveSet::change_reference(Index i) {
-    amount(i, reference(i)) = 0.0;
+    variable(i, reference(i)) = 0.0;
     std::vector<std::pair<Index, double>> others;
     Index best = -1;
     for (Index p = 0; p < n_slots(i); ++p) {
         if (place(i, p) == not_free) continue;
         others.emplace_back(p, gradient_[unsigned_index(place(i, p))]);
-        if (best < 0 || amount(i, p) > amount(i, best)) best = p;
+        if (best < 0 || variable(i, p) > variable(i, best)) best = p;
     }
     if (best < 0) return;
     const double base = gradient_[unsigned_index(place(i, best))];
     for (const auto& [p, gradient] : others) remove(place(i, p));
     reference(i) = best;
     for (const auto& [p, gradient] : others) {
-        if (p != best && amount(i, p) > 0.0) append(i, p, gradient - base);
+        if (p != best && variable(i, p) > 0.0) append(i, p, gradient - base);
     }
 }
 

@@ -51,7 +51,7 @@ class ActiveSet {
     bool simplex() const { return machine_.bound == Bound::simplex; }
     Index n_components(Index i) const { return workspace_->n_components(i); }
     Index n_slots(Index i) const { return n_components(i) + (simplex() ? 1 : 0); }
-    double& amount(Index i, Index p) { return amounts_[unsigned_index(i * width_ + p)]; }
+    double& variable(Index i, Index p) { return variables_[unsigned_index(i * width_ + p)]; }
     Index& place(Index i, Index p) { return places_[unsigned_index(i * width_ + p)]; }
     Index& reference(Index i) { return references_[unsigned_index(i)]; }
 
@@ -59,7 +59,7 @@ class ActiveSet {
     bool build_factor(Index count);
     void fill_couplings(const Free& f, Index first, double* out);
     double pivot_floor() const;
-    double cost_of_look() const;
+    double cost_of_check() const;
     double cost_of_change() const;
     Free describe(Index i, Index p);
     void append(Index i, Index p, double gradient);
@@ -86,7 +86,7 @@ class ActiveSet {
     double scale_ = 1.0;  // the largest k_ii
     UpdatableCholesky factor_;
     std::vector<Free> free_;
-    std::vector<double> gradient_, direction_, amounts_, component_gradient_, class_vector_, row_;
+    std::vector<double> gradient_, direction_, variables_, component_gradient_, class_vector_, row_;
     std::vector<double> reference_direction_;
     std::vector<Index> places_, references_;
     ActiveSetResult result_;

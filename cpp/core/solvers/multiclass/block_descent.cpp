@@ -38,7 +38,7 @@ BlockDescent<T>::BlockDescent(const Problem& problem)
       width_(machine_.max_components()),
       gradient_(unsigned_index(width_)),
       target_(unsigned_index(width_)),
-      deltas_(unsigned_index(machine_.n_columns())),
+      deltas_(unsigned_index(machine_.n_scores())),
       columns_(deltas_.size()),
       factors_(deltas_.size()),
       postpones_(std::is_same_v<T, float> && machine_.sum_to_zero),
@@ -47,8 +47,8 @@ BlockDescent<T>::BlockDescent(const Problem& problem)
 template <class T>
 void BlockDescent<T>::attach(Workspace& block, const T* kernel, Index ld) {
     block_ = &block;
-    before_.amounts.clear();
-    last_.amounts.clear();
+    before_.variables.clear();
+    last_.variables.clear();
     since_ = 0;
     kernel_ = kernel;
     kernel_ld_ = ld;
@@ -56,24 +56,24 @@ void BlockDescent<T>::attach(Workspace& block, const T* kernel, Index ld) {
     const Index width = round_up(n_ + simd::overrun, simd::overrun);
     if (width != ld_) scan_.emplace(machine_, width);
     ld_ = width;
-    scores_.assign(unsigned_index(machine_.n_columns() * ld_), T(0));
+    scores_.assign(unsigned_index(machine_.n_scores() * ld_), T(0));
     if (postpones_) postponed_rows_.assign(unsigned_index(most_postponed * ld_), T(0));
     levels_.assign(unsigned_index(width_ * ld_), T(0));
     for (AlignedVector<T>* values : {&cap_, &sum_, &ridge_, &violations_}) values->assign(unsigned_index(ld_), T(0));
-    amounts_.assign(unsigned_index(n_ * width_), 0.0);
+    variables_.assign(unsigned_index(n_ * width_), 0.0);
     class_of_.resize(unsigned_index(n_));
     group_begin_.assign(unsigned_index(machine_.n_classes + 1), 0);
     // Projected scores are small where raw ones and their mean are large: they lose less in T. The mean starts at 0.
-    const double* mean = machine_.sum_to_zero ? block.column(machine_.n_classes) : nullptr;
-    for (Index c = 0; c < machine_.n_columns(); ++c) {
-        const double* column = block.column(c);
+    const double* mean = machine_.sum_to_zero ? block.scores(machine_.n_classes) : nullptr;
+    for (Index c = 0; c < machine_.n_scores(); ++c) {
+        const double* column = block.scores(c);
         T* scores = scores_.data() + c * ld_;
         for (Index j = 0; j < n_; ++j) scores[j] = static_cast<T>(column[j] - (mean != nullptr ? mean[j] : 0.0));
     }
     for (Index j = 0; j < n_; ++j) {
         const Index y = class_of_[unsigned_index(j)] = block.class_of(j);
         ++group_begin_[unsigned_index(y + 1)];
-        for (Index p = 0; p < width_; ++p) amounts_of(j)[p] = block.amounts(p)[j];
+        for (Index p = 0; p < width_; ++p) variables_of(j)[p] = block.variables(p)[j];
         const bool hinge = problem_.loss() == Loss::hinge;
         cap_[unsigned_index(j)] = hinge ? T(1) : static_cast<T>(infinity);
         if (!hinge) ridge_[unsigned_index(j)] = static_cast<T>(block.ridge()[j]);
@@ -83,14 +83,14 @@ void BlockDescent<T>::attach(Workspace& block, const T* kernel, Index ld) {
 }
 
 // What the scan needs to know of an example's variables: for the hinge whether each is at 0, inside or at its bound
-// (0, 1/2, 1), exactly, whatever T; for the squared hinge the amounts.
+// (0, 1/2, 1), exactly, whatever T; for the squared hinge the variables.
 template <class T>
 void BlockDescent<T>::set_levels(Index j) {
     const double cap = block_->cap()[j];
     const bool hinge = problem_.loss() == Loss::hinge;
     double sum = 0.0;
     for (Index p = 0; p < width_; ++p) {
-        const double a = amounts_of(j)[p];
+        const double a = variables_of(j)[p];
         sum += a;
         const T level = a <= 0.0 ? T(0) : (a >= cap ? T(1) : T(0.5));
         levels_[unsigned_index(p * ld_ + j)] = hinge ? level : static_cast<T>(a);
@@ -122,7 +122,7 @@ double BlockDescent<T>::load_example(Index j) {
     catch_up(j);
     const simd::ScanGroup<T> one = scan_->group(view(), y, j, j + 1, nullptr);
     const std::size_t n = unsigned_index(one.n_terms);
-    const double* a = amounts_of(j);
+    const double* a = variables_of(j);
     const T shared = one.shared != nullptr ? *one.shared : T(0);
     double sum = 0.0;
     for (std::size_t p = 0; p < n; ++p) {
@@ -140,7 +140,7 @@ double BlockDescent<T>::load_example(Index j) {
 // How far beyond the optimum of the example the step may go.
 template <class T>
 double BlockDescent<T>::overshoot(Index j, std::size_t n) const {
-    const double* a = amounts_.data() + j * width_;
+    const double* a = variables_.data() + j * width_;
     const double cap = block_->cap()[j];
     double length = over_relaxation, sum = 0.0, rise = 0.0;
     for (std::size_t p = 0; p < n; ++p) {
@@ -180,7 +180,7 @@ double BlockDescent<T>::step(Index j) {
 template <class T>
 double BlockDescent<T>::take(Index j, const ExampleProblem& example, double length) {
     const auto& components = machine_.of(class_of_[unsigned_index(j)]);
-    double* a = amounts_of(j);
+    double* a = variables_of(j);
     const double negligible = problem_.negligible(block_->example(j)), full = (1.0 - bound_tolerance) * example.cap;
     std::fill(deltas_.begin(), deltas_.end(), 0.0);
     double linear = 0.0, square = 0.0, shared = 0.0, sum = 0.0, ridge_square = 0.0;
@@ -198,7 +198,7 @@ double BlockDescent<T>::take(Index j, const ExampleProblem& example, double leng
         shared += example.weight[p] * delta;
         ridge_square += delta * delta;
         sum += delta;
-        machine_.add_to_columns(components[p], delta, deltas_.data());
+        machine_.add_to_coefficients(components[p], delta, deltas_.data());
     }
     if (!moved) return -1.0;
     set_levels(j);
@@ -225,7 +225,7 @@ template <class T>
 void BlockDescent<T>::postpone(Index j) {
     const Index k = n_postponed_++;
     std::copy_n(kernel_ + j * kernel_ld_, n_, postponed_rows_.data() + k * ld_);
-    T* factors = postponed_deltas_.data() + k * machine_.n_columns();
+    T* factors = postponed_deltas_.data() + k * machine_.n_scores();
     for (std::size_t c = 0; c < deltas_.size(); ++c) factors[c] = static_cast<T>(deltas_[c]);
     if (n_postponed_ == most_postponed) flush();
 }
@@ -235,8 +235,8 @@ template <class T>
 void BlockDescent<T>::catch_up(Index j) {
     for (Index k = 0; k < n_postponed_; ++k) {
         T& value = postponed_rows_[unsigned_index(k * ld_ + j)];
-        const T* factors = postponed_deltas_.data() + k * machine_.n_columns();
-        for (Index c = 0; c < machine_.n_columns(); ++c) scores_[unsigned_index(c * ld_ + j)] += value * factors[c];
+        const T* factors = postponed_deltas_.data() + k * machine_.n_scores();
+        for (Index c = 0; c < machine_.n_scores(); ++c) scores_[unsigned_index(c * ld_ + j)] += value * factors[c];
         value = T(0);
     }
 }
@@ -244,7 +244,7 @@ void BlockDescent<T>::catch_up(Index j) {
 template <class T>
 void BlockDescent<T>::flush() {
     if constexpr (std::is_same_v<T, float>) {
-        const Index width = machine_.n_columns();
+        const Index width = machine_.n_scores();
         simd::best_table().multiply({postponed_deltas_.data(), 1, width, postponed_rows_.data(), ld_, scores_.data(),
                                      ld_, width, round_up(n_, simd::overrun), n_postponed_});
     }
@@ -295,7 +295,7 @@ template <class T>
 void BlockDescent<T>::write_back() {
     for (Index j = 0; j < n_; ++j) {
         for (Index p = 0; p < block_->n_components(j); ++p) {
-            if (block_->amounts(p)[j] != amounts_of(j)[p]) block_->set_amount(j, p, amounts_of(j)[p]);
+            if (block_->variables(p)[j] != variables_of(j)[p]) block_->set_variable(j, p, variables_of(j)[p]);
         }
     }
 }

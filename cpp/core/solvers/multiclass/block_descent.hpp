@@ -66,7 +66,7 @@ class BlockDescent {
 
     // A point on the way, for pattern moves.
     struct Point {
-        std::vector<double> amounts;
+        std::vector<double> variables;
         AlignedVector<T> scores;
     };
     void remember();
@@ -76,11 +76,11 @@ class BlockDescent {
     struct Line {
         double room, slope, curvature;
     };
-    void look_along(Index j, Line& line);
+    void examine_along(Index j, Line& line);
     void go_along(double length);
     double overshoot(Index j, std::size_t n) const;
     void set_levels(Index j);
-    double* amounts_of(Index j) { return amounts_.data() + j * width_; }
+    double* variables_of(Index j) { return variables_.data() + j * width_; }
 
     const Problem& problem_;
     const Machine& machine_;
@@ -90,7 +90,7 @@ class BlockDescent {
     Index ld_ = 0, n_ = 0, kernel_ld_ = 0;
     std::vector<Index> group_begin_, class_of_;
     AlignedVector<T> scores_, levels_, cap_, sum_, ridge_, violations_;
-    std::vector<double> amounts_;  // variable p of example j at j * width_ + p
+    std::vector<double> variables_;  // variable p of example j at j * width_ + p
     std::vector<double> gradient_, target_, deltas_;
     std::vector<int> columns_, visits_;
     std::vector<T> factors_;
@@ -100,7 +100,7 @@ class BlockDescent {
     ExampleScratch scratch_;
     Point before_, last_;               // the points before the last two stretches of steps
     Index since_ = 0;                   // steps of this stretch
-    std::vector<double> direction_;     // as the amounts
+    std::vector<double> direction_;     // as the variables
     AlignedVector<T> score_direction_;  // as the scores
     std::optional<ViolationScan<T>> scan_;
     double largest_ = 0.0;

@@ -16,7 +16,7 @@ constexpr double shortest_move = 0.05;  // of the way since the point before: no
 template <class T>
 void BlockDescent<T>::remember() {
     std::swap(before_, last_);
-    last_.amounts = amounts_;
+    last_.variables = variables_;
     last_.scores = scores_;
     since_ = 0;
 }
@@ -26,14 +26,14 @@ void BlockDescent<T>::remember() {
 template <class T>
 bool BlockDescent<T>::find_direction() {
     const bool simplex = machine_.bound == Bound::simplex;
-    direction_.assign(amounts_.size(), 0.0);
+    direction_.assign(variables_.size(), 0.0);
     score_direction_.resize(scores_.size());
     for (std::size_t i = 0; i < scores_.size(); ++i) score_direction_[i] = scores_[i] - before_.scores[i];
     Index n_excluded = 0;
     for (Index j = 0; j < n_; ++j) {
         const auto& components = machine_.of(class_of_[unsigned_index(j)]);
-        const double* a = amounts_of(j);
-        const double* old = before_.amounts.data() + j * width_;
+        const double* a = variables_of(j);
+        const double* old = before_.variables.data() + j * width_;
         double* d = direction_.data() + j * width_;
         const double cap = block_->cap()[j];
         double sum = 0.0, rise = 0.0;
@@ -51,7 +51,7 @@ bool BlockDescent<T>::find_direction() {
             const double left_out = d[p] - (a[p] - old[p]);
             if (left_out == 0.0) continue;
             excluded = true;
-            machine_.add_to_columns(components[p], left_out, deltas_.data());
+            machine_.add_to_coefficients(components[p], left_out, deltas_.data());
         }
         if (!excluded) continue;
         if (most_excluded * ++n_excluded > n_) return false;
@@ -62,11 +62,11 @@ bool BlockDescent<T>::find_direction() {
 
 // How far an example lets the move go, and its part of the slope and the curvature along it.
 template <class T>
-void BlockDescent<T>::look_along(Index j, Line& line) {
+void BlockDescent<T>::examine_along(Index j, Line& line) {
     const bool simplex = machine_.bound == Bound::simplex;
     const double* d = direction_.data() + j * width_;
     if (std::all_of(d, d + width_, [](double v) { return v == 0.0; })) return;
-    const double* a = amounts_of(j);
+    const double* a = variables_of(j);
     const double cap = block_->cap()[j];
     load_example(j);
     const Index y = class_of_[unsigned_index(j)];
@@ -99,7 +99,7 @@ void BlockDescent<T>::go_along(double length) {
         const double full = (1.0 - bound_tolerance) * block_->cap()[j];
         const double negligible = problem_.negligible(block_->example(j));
         for (Index p = 0; p < width_; ++p) {
-            double& a = amounts_of(j)[p];
+            double& a = variables_of(j)[p];
             a += length * direction_[unsigned_index(j * width_ + p)];
             if (a <= negligible) a = 0.0;
             if (a >= full) a = block_->cap()[j];
@@ -110,9 +110,9 @@ void BlockDescent<T>::go_along(double length) {
 
 template <class T>
 double BlockDescent<T>::pattern_move() {
-    if (before_.amounts.empty() || !find_direction()) return 0.0;
+    if (before_.variables.empty() || !find_direction()) return 0.0;
     Line line{infinity, 0.0, 0.0};
-    for (Index j = 0; j < n_ && line.room > shortest_move; ++j) look_along(j, line);
+    for (Index j = 0; j < n_ && line.room > shortest_move; ++j) examine_along(j, line);
     if (!(line.slope > 0.0) || !(line.curvature > 0.0)) return 0.0;
     const double length = std::min(line.room, line.slope / line.curvature);
     if (!(length > shortest_move)) return 0.0;

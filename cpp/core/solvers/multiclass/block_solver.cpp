@@ -42,7 +42,7 @@ bool BlockSolver<T>::solve(Workspace& block, const BlockPlace<T>& place, double 
     Stopwatch watch;
     const double kernel_before = tally_.phases.kernel;
     block_ = &block;
-    entry_ = flushed_ = block.all_amounts();
+    entry_ = flushed_ = block.all_variables();
     entry_dual_ = tally_.dual;
     kernel_.filled = exact_.filled = false;
     const Index before = tally_.iterations;
@@ -110,7 +110,7 @@ bool BlockSolver<T>::by_active_set(const BlockPlace<T>& place, double target, In
     refresh_scores(kernel);
     const ActiveSet::Limits limits{target, most_free, max_steps, max_cost};
     const ActiveSetResult result = active_set_.solve(*block_, kernel.values, kernel.ld, limits, monitor_, tally_);
-    flushed_ = block_->all_amounts();
+    flushed_ = block_->all_variables();
     if (result.success) ++tally_.phases.exact_blocks;
     return result.success || monitor_.stopped();
 }
@@ -119,10 +119,10 @@ bool BlockSolver<T>::by_active_set(const BlockPlace<T>& place, double target, In
 // is one, unless it has many free variables itself.
 template <class T>
 bool BlockSolver<T>::go_back() {
-    const AlignedVector<double> reached = block_->all_amounts();
-    block_->set_amounts(entry_);
+    const AlignedVector<double> reached = block_->all_variables();
+    block_->set_variables(entry_);
     if (count_free() > most_free_at_entry) {
-        block_->set_amounts(reached);
+        block_->set_variables(reached);
         return false;
     }
     tally_.dual = entry_dual_;
@@ -145,21 +145,21 @@ typename BlockSolver<T>::template Matrix<double>& BlockSolver<T>::exact_kernel(c
 template <class T>
 template <class U>
 void BlockSolver<T>::refresh_scores(const Matrix<U>& kernel) {
-    std::vector<double> deltas(unsigned_index(machine_.n_columns()));
+    std::vector<double> deltas(unsigned_index(machine_.n_scores()));
     for (Index i = 0; i < block_->size(); ++i) {
         const auto& components = machine_.of(block_->class_of(i));
         std::fill(deltas.begin(), deltas.end(), 0.0);
         for (Index p = 0; p < block_->n_components(i); ++p) {
-            const double delta = block_->amounts(p)[i] - flushed_[unsigned_index(p * block_->ld() + i)];
-            if (delta != 0.0) machine_.add_to_columns(components[unsigned_index(p)], delta, deltas.data());
+            const double delta = block_->variables(p)[i] - flushed_[unsigned_index(p * block_->ld() + i)];
+            if (delta != 0.0) machine_.add_to_coefficients(components[unsigned_index(p)], delta, deltas.data());
         }
         for (std::size_t c = 0; c < deltas.size(); ++c) {
             if (deltas[c] == 0.0) continue;
-            add_row(deltas[c], kernel.values + i * kernel.ld, block_->column(static_cast<Index>(c)), block_->size());
+            add_row(deltas[c], kernel.values + i * kernel.ld, block_->scores(static_cast<Index>(c)), block_->size());
             monitor_.spend(static_cast<double>(block_->size()));
         }
     }
-    flushed_ = block_->all_amounts();
+    flushed_ = block_->all_variables();
 }
 
 template <class T>
@@ -169,7 +169,7 @@ Index BlockSolver<T>::count_free() const {
         const double cap = block_->cap()[i];
         Index inside = 0;
         for (Index p = 0; p < block_->n_components(i); ++p) {
-            const double a = block_->amounts(p)[i];
+            const double a = block_->variables(p)[i];
             inside += a > 0.0 && (a < cap || machine_.bound == Bound::simplex) ? 1 : 0;
         }
         // One positive component of a simplex, the slack among them, is what the others move against.

@@ -33,23 +33,23 @@ FeatureDescent::FeatureDescent(const Problem& problem, FullState& state, Monitor
       tally_(tally),
       team_(team),
       width_(round_up(machine_.n_classes, 16)),
-      amounts_(checked_product(problem.size(), machine_.max_components())),
+      variables_(checked_product(problem.size(), machine_.max_components())),
       gradient_(unsigned_index(machine_.max_components())),
       own_scores_(unsigned_index(machine_.n_classes)),
-      before_(unsigned_index(machine_.n_columns())),
+      before_(unsigned_index(machine_.n_scores())),
       after_(before_.size()) {
     gather();
 }
 
 void FeatureDescent::gather() {
     for (Index e = 0; e < problem_.size(); ++e) {
-        for (Index p = 0; p < machine_.max_components(); ++p) amounts_of(e)[p] = state_.amount(p, e);
+        for (Index p = 0; p < machine_.max_components(); ++p) variables_of(e)[p] = state_.variable(p, e);
     }
 }
 
 void FeatureDescent::scatter() {
     for (Index e = 0; e < problem_.size(); ++e) {
-        for (Index p = 0; p < machine_.max_components(); ++p) state_.amount(p, e) = amounts_of(e)[p];
+        for (Index p = 0; p < machine_.max_components(); ++p) state_.variable(p, e) = variables_of(e)[p];
     }
 }
 
@@ -59,7 +59,7 @@ Outcome FeatureDescent::run(double target, Index max_iterations) {
     if (!prepare()) return monitor_.stopped() ? Outcome::stopped : Outcome::stuck;
     FullState best = state_;
     double best_dual = -infinity, least = infinity;
-    for (Index waited = 0; look();) {
+    for (Index waited = 0; confirm();) {
         if (tally_.violation <= target) return Outcome::satisfied;
         if (!(tally_.dual > best_dual)) {  // what G G' leaves out matters too much
             state_ = std::move(best);
@@ -76,7 +76,7 @@ Outcome FeatureDescent::run(double target, Index max_iterations) {
         const bool complete = run_phase(target);
         tally_.dual = dual_base_ + potential();  // of what is left, should the look be stopped
         scatter();
-        state_.columns_current = false;
+        state_.scores_current = false;
         if (!complete) return Outcome::stopped;
     }
     return Outcome::stopped;
@@ -102,10 +102,10 @@ bool FeatureDescent::prepare() {
 // beta_i = Pi nu' a_i, and its mean behind it where that is taken off.
 void FeatureDescent::coefficients_of(Index e, std::vector<double>& beta) const {
     const auto& components = machine_.of(problem_.class_of(e));
-    const double* a = amounts_of(e);
+    const double* a = variables_of(e);
     std::fill(beta.begin(), beta.end(), 0.0);
     for (std::size_t p = 0; p < components.size(); ++p) {
-        if (a[p] != 0.0) machine_.add_to_columns(components[p], a[p], beta.data());
+        if (a[p] != 0.0) machine_.add_to_coefficients(components[p], a[p], beta.data());
     }
     if (!machine_.sum_to_zero) return;
     for (Index c = 0; c < machine_.n_classes; ++c) beta[unsigned_index(c)] -= beta.back();
@@ -123,10 +123,10 @@ void FeatureDescent::add_to_weights(const float* rows, const float* changes, Ind
     simd::best_table().multiply({rows, 1, r, changes, width_, weights_.data(), width_, r, width_, count});
 }
 
-bool FeatureDescent::look() {
+bool FeatureDescent::confirm() {
     {
         const PhaseTimer timer(tally_.phases.check);
-        if (!state_.columns_current && !refresh_columns(problem_, state_, team_, &monitor_)) return false;
+        if (!state_.scores_current && !refresh_scores(problem_, state_, team_, &monitor_)) return false;
     }
     const PhaseTimer timer(tally_.phases.inner);
     tally_.note(summarize(problem_, state_));
@@ -136,10 +136,10 @@ bool FeatureDescent::look() {
     for (Index e = 0; e < problem_.size(); ++e) {
         coefficients_of(e, before_);
         const double own = static_cast<double>(kernel_.rest[unsigned_index(e)]);
-        const double mean = machine_.sum_to_zero ? state_.column(machine_.n_classes, e) : 0.0;
+        const double mean = machine_.sum_to_zero ? state_.score(machine_.n_classes, e) : 0.0;
         float* base = base_.data() + e * machine_.n_classes;
         for (Index c = 0; c < machine_.n_classes; ++c) {
-            base[c] = static_cast<float>(state_.column(c, e) - mean - own * before_[unsigned_index(c)]);
+            base[c] = static_cast<float>(state_.score(c, e) - mean - own * before_[unsigned_index(c)]);
         }
     }
     dual_base_ = tally_.dual - potential();
@@ -152,7 +152,7 @@ double FeatureDescent::potential() {
     for (const float w : weights_) value -= 0.5 * static_cast<double>(w) * static_cast<double>(w);
     for (Index e = 0; e < problem_.size(); ++e) {
         const auto& components = machine_.of(problem_.class_of(e));
-        const double* a = amounts_of(e);
+        const double* a = variables_of(e);
         double sum = 0.0, squares = 0.0;
         for (std::size_t p = 0; p < components.size(); ++p) {
             value += components[p].target * a[p];
@@ -173,7 +173,7 @@ double FeatureDescent::potential() {
 bool FeatureDescent::run_phase(double target) {
     const PhaseTimer timer(tally_.phases.inner);
     double age = 1.0;
-    earlier_ = amounts_;
+    earlier_ = variables_;
     for (Index s = 0; s < fast_sweeps + plain_sweeps; ++s) {
         sweep();
         if (s % sweeps_a_report == 0) tally_.dual = dual_base_ + potential();
@@ -239,7 +239,7 @@ double FeatureDescent::step_example(Index e, const float* scores, float* change)
         mean += own_scores_[c] = static_cast<double>(base[c] + scores[c]) + own * before_[c];
     }
     mean = machine_.sum_to_zero ? mean / static_cast<double>(machine_.n_classes) : 0.0;
-    double* a = amounts_of(e);
+    double* a = variables_of(e);
     const bool simplex = machine_.bound == Bound::simplex;
     double sum = 0.0;
     for (std::size_t p = 0; p < n; ++p) sum += a[p];
@@ -270,7 +270,7 @@ void FeatureDescent::extrapolate(double factor) {
 
 void FeatureDescent::move_beyond(Index e, double factor, float* change) {
     coefficients_of(e, before_);
-    double* a = amounts_of(e);
+    double* a = variables_of(e);
     double* earlier = earlier_.data() + e * machine_.max_components();
     double sum = 0.0, earlier_sum = 0.0;
     for (std::size_t p = 0; p < machine_.of(problem_.class_of(e)).size(); ++p) {
@@ -286,7 +286,7 @@ void FeatureDescent::move_beyond(Index e, double factor, float* change) {
 
 // Clips each variable. In a simplex the slack is one more of them, and clipping makes their sum too large.
 void FeatureDescent::keep_within_bounds(Index e, double slack) {
-    const std::span<double> a(amounts_of(e), machine_.of(problem_.class_of(e)).size());
+    const std::span<double> a(variables_of(e), machine_.of(problem_.class_of(e)).size());
     const double cap = problem_.cap(e), negligible = problem_.negligible(e);
     double sum = 0.0;
     for (double& value : a) {

@@ -38,7 +38,7 @@ class FeatureDescent {
     void gather();
     bool prepare();
     // The exact look: scores in float64, from which W starts anew.
-    bool look();
+    bool confirm();
     // Sweeps from one look to the next; false when the monitor stopped it.
     bool run_phase(double target);
     void sweep();
@@ -54,8 +54,8 @@ class FeatureDescent {
     void add_to_weights(const float* rows, const float* changes, Index count);
     // What the dual of the model is, up to a constant.
     double potential();
-    const double* amounts_of(Index e) const { return amounts_.data() + e * machine_.max_components(); }
-    double* amounts_of(Index e) { return amounts_.data() + e * machine_.max_components(); }
+    const double* variables_of(Index e) const { return variables_.data() + e * machine_.max_components(); }
+    double* variables_of(Index e) { return variables_.data() + e * machine_.max_components(); }
 
     const Problem& problem_;
     const Machine& machine_;
@@ -67,7 +67,7 @@ class FeatureDescent {
     LowRankKernel kernel_;
     AlignedVector<float> weights_;                  // W, one row per column of G
     AlignedVector<float> base_;                     // scores at the look without R's diagonal: one row per example
-    std::vector<double> amounts_, earlier_;         // a, and a one sweep before
+    std::vector<double> variables_, earlier_;       // a, and a one sweep before
     AlignedVector<float> rows_, scores_, changes_;  // of a group of examples
     std::vector<double> gradient_, own_scores_, before_, after_;  // of one example; beta before and after its step
     ExampleScratch scratch_;

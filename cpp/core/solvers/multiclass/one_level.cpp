@@ -10,14 +10,14 @@ namespace {
 // Keeps those live variables of a block for which keep(t) holds. A list of more than half of them is no
 // faster than the whole block, so that stays whole unless it must be exact: looking at a shrunk variable does no harm.
 template <class Keep>
-void keep_live(Block& block, bool exact, Keep keep) {
+void keep_live(ComponentSlice& slice, bool exact, Keep keep) {
     std::vector<int> live;
-    for (Index t = 0; t < block.n_live(); ++t) {
-        if (keep(t)) live.push_back(static_cast<int>(block.position(t) - block.begin));
+    for (Index t = 0; t < slice.n_live(); ++t) {
+        if (keep(t)) live.push_back(static_cast<int>(slice.position(t) - slice.begin));
     }
-    if (!exact && block.whole && 2 * static_cast<Index>(live.size()) > block.length) return;
-    block.live = std::move(live);
-    block.whole = false;
+    if (!exact && slice.whole && 2 * static_cast<Index>(live.size()) > slice.length) return;
+    slice.live = std::move(live);
+    slice.whole = false;
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ double Descent<T>::select() {
 template <class T>
 double Descent<T>::cost_of_selection() const {
     const double variables = static_cast<double>(workspace_->size() * machine_.max_components());
-    const double blocks = 8.0 * static_cast<double>(workspace_->blocks().size());  // loops that begin, in variables
+    const double blocks = 8.0 * static_cast<double>(workspace_->slices().size());  // loops that begin, in variables
     return 4.0 * step_overhead + (by_example() ? 6.0 : 20.0) * (variables + blocks);
 }
 
@@ -154,9 +154,9 @@ bool Descent<T>::rows_too_coarse() {
 
 // A variable at a bound whose gradient pushes it there harder than anything violates is left alone.
 template <class T>
-bool Descent<T>::may_shrink(const Block& block, Index t) {
-    const Index j = block.position(t);
-    const double g = workspace_->gradient(block)[t], a = workspace_->amounts(block.p)[j];
+bool Descent<T>::may_shrink(const ComponentSlice& slice, Index t) {
+    const Index j = slice.position(t);
+    const double g = workspace_->gradient(slice)[t], a = workspace_->variables(slice.p)[j];
     if (machine_.bound == Bound::simplex) {
         return a == 0.0 && g < semi_greedy_.selector().low()[unsigned_index(j)] - tally_.violation;
     }
@@ -168,17 +168,17 @@ bool Descent<T>::may_shrink(const Block& block, Index t) {
 template <class T>
 void Descent<T>::release_resting_examples() {
     std::vector<int> movable(unsigned_index(workspace_->size()), 0), positive(movable.size(), 0);
-    for (const Block& block : workspace_->blocks()) {
-        for (Index t = 0; t < block.n_live(); ++t) {
-            const std::size_t j = unsigned_index(block.position(t));
-            const bool holds = workspace_->amounts(block.p)[block.position(t)] > 0.0;
+    for (const ComponentSlice& slice : workspace_->slices()) {
+        for (Index t = 0; t < slice.n_live(); ++t) {
+            const std::size_t j = unsigned_index(slice.position(t));
+            const bool holds = workspace_->variables(slice.p)[slice.position(t)] > 0.0;
             positive[j] += holds ? 1 : 0;
             movable[j] += holds ? 0 : 1;
         }
     }
-    for (Block& block : workspace_->blocks()) {
-        keep_live(block, !options_.shrink_variables, [&](Index t) {
-            const std::size_t j = unsigned_index(block.position(t));
+    for (ComponentSlice& slice : workspace_->slices()) {
+        keep_live(slice, !options_.shrink_variables, [&](Index t) {
+            const std::size_t j = unsigned_index(slice.position(t));
             const bool has_slack = slack_of(workspace_->sum()[j], workspace_->cap()[j]) > 0.0;
             return movable[j] > 0 || positive[j] + (has_slack ? 1 : 0) > 1;
         });
@@ -189,10 +189,10 @@ void Descent<T>::release_resting_examples() {
 template <class T>
 bool Descent<T>::release_variables() {
     bool any = false;
-    for (Block& block : workspace_->blocks()) {
-        any = any || !block.whole;
-        block.whole = true;
-        block.live.clear();
+    for (ComponentSlice& slice : workspace_->slices()) {
+        any = any || !slice.whole;
+        slice.whole = true;
+        slice.live.clear();
     }
     return any;
 }
@@ -200,8 +200,8 @@ bool Descent<T>::release_variables() {
 // Variables and examples that rest (DGI11 6.1).
 template <class T>
 void Descent<T>::shrink() {
-    for (Block& block : workspace_->blocks()) {
-        keep_live(block, !options_.shrink_variables, [&](Index t) { return !may_shrink(block, t); });
+    for (ComponentSlice& slice : workspace_->slices()) {
+        keep_live(slice, !options_.shrink_variables, [&](Index t) { return !may_shrink(slice, t); });
     }
     if (machine_.bound == Bound::simplex) release_resting_examples();
     std::vector<Index> keep = workspace_->live_positions();
@@ -219,7 +219,7 @@ void Descent<T>::shrink() {
         resting_.free = all.free - active.free;
         resting_.bounded = all.bounded - active.bounded;
     }
-    state_.columns_current = false;
+    state_.scores_current = false;
     tally_.n_active = workspace_->size();
     semi_greedy_.attach(*workspace_, *this);
 }
@@ -228,7 +228,7 @@ template <class T>
 Census Descent<T>::census() {
     Census census = workspace_->census();
     census.variables = 0;
-    for (const Block& block : workspace_->blocks()) census.variables += block.n_live();
+    for (const ComponentSlice& slice : workspace_->slices()) census.variables += slice.n_live();
     census.free += resting_.free;
     census.bounded += resting_.bounded;
     return census;

@@ -45,7 +45,7 @@ class Descent final : private RowProvider<T> {
     Steps<T>& steps() { return semi_greedy_.steps(); }
     void shrink();
     bool release_variables();
-    bool may_shrink(const Block& block, Index t);
+    bool may_shrink(const ComponentSlice& slice, Index t);
     void release_resting_examples();
     bool rows_too_coarse();
     Census census();

@@ -44,7 +44,7 @@ class Solve {
         make_feasible(problem_, state_);
         const StopReason reason = start() ? iterate() : monitor_.reason();
         synchronize_ = [] {};
-        if (is_limit(reason)) last_look();
+        if (is_limit(reason)) last_check();
         return report(reason);
     }
 
@@ -93,12 +93,13 @@ class Solve {
 
     // Scores and objectives of the starting point.
     bool start() {
-        const bool zero = std::all_of(state_.amounts.begin(), state_.amounts.end(), [](double a) { return a == 0.0; });
+        const bool zero =
+            std::all_of(state_.variables.begin(), state_.variables.end(), [](double a) { return a == 0.0; });
         if (zero) {
-            std::fill(state_.columns.begin(), state_.columns.end(), 0.0);
-            state_.columns_current = true;
-        } else if (!state_.columns_given && !refresh_columns(problem_, state_, team_, &monitor_)) {
-            state_.columns_current = false;
+            std::fill(state_.scores.begin(), state_.scores.end(), 0.0);
+            state_.scores_current = true;
+        } else if (!state_.scores_given && !refresh_scores(problem_, state_, team_, &monitor_)) {
+            state_.scores_current = false;
             return false;
         }
         note(summarize(problem_, state_));
@@ -107,7 +108,7 @@ class Solve {
 
     void note(const Summary& summary) {
         tally_.note(summary);
-        keep_time_for_last_look();
+        keep_time_for_last_check();
     }
 
     StopReason iterate() {
@@ -177,7 +178,7 @@ class Solve {
                 state_ = met;  // the budget is for tol, not for what is beyond
             return reached;
         }
-        if (reached == Reached::out_of_steps && !look(descent)) return Reached::stopped;
+        if (reached == Reached::out_of_steps && !confirm(descent)) return Reached::stopped;
         return tally_.violation <= options_.tol ? Reached::yes : reach(descent, options_.tol, options_.max_iter);
     }
 
@@ -190,10 +191,10 @@ class Solve {
         while (true) {
             const Outcome outcome = descent.run(aim * tol, limit);
             descent.scatter();
-            state_.columns_current = false;
+            state_.scores_current = false;
             if (outcome == Outcome::stopped) return Reached::stopped;
             if (outcome == Outcome::out_of_steps) return Reached::out_of_steps;
-            if (!look(descent)) return Reached::stopped;
+            if (!confirm(descent)) return Reached::stopped;
             if (tally_.violation <= tol) return Reached::yes;
             if (outcome == Outcome::imprecise) return Reached::imprecise;
             if (outcome == Outcome::crawling) return Reached::crawling;
@@ -207,12 +208,12 @@ class Solve {
 
     // All scores anew in float64: brings shrunk examples back and shows the true violation.
     template <class Method>
-    bool look(Method& descent) {
+    bool confirm(Method& descent) {
         const PhaseTimer timer(tally_.phases.check);
         synchronize_ = [] {};  // the full state is current until the descent goes on
         const double n = static_cast<double>(problem_.size());
-        monitor_.spend(n * n * static_cast<double>(problem_.machine().n_columns()));
-        if (!refresh_columns(problem_, state_, team_, &monitor_, descent.exact_columns())) return false;
+        monitor_.spend(n * n * static_cast<double>(problem_.machine().n_scores()));
+        if (!refresh_scores(problem_, state_, team_, &monitor_, descent.exact_columns())) return false;
         note(summarize(problem_, state_));
         tally_.record([this] { return census_of(problem_, state_); });
         active_violation_ = violation_of(descent.members());
@@ -227,7 +228,7 @@ class Solve {
         for (const Index e : examples) {
             const std::size_t n = problem_.machine().of(problem_.class_of(e)).size();
             gradient_of(problem_, state_, e, gradient);
-            for (std::size_t p = 0; p < n; ++p) a[p] = state_.amount(static_cast<Index>(p), e);
+            for (std::size_t p = 0; p < n; ++p) a[p] = state_.variable(static_cast<Index>(p), e);
             largest = std::max(largest, certain_violation(problem_.machine().bound, {gradient.data(), n}, {a.data(), n},
                                                           problem_.cap(e)));
         }
@@ -235,13 +236,13 @@ class Solve {
     }
 
     // What the exact look would take now; max_time keeps that back unless it is most of the time allowed.
-    void keep_time_for_last_look() {
+    void keep_time_for_last_check() {
         if (!(options_.max_time < infinity)) return;
-        const double estimate = seconds_of_look();
+        const double estimate = seconds_of_check();
         monitor_.reserve(estimate < 0.5 * options_.max_time ? estimate : 0.0);
     }
 
-    double seconds_of_look() {
+    double seconds_of_check() {
         std::vector<Index> rows;
         for (Index e = 0; e < std::min<Index>(problem_.size(), 64); ++e) rows.push_back(problem_.source_row(e));
         const auto columns = problem_.source().columns<double>(rows);
@@ -255,9 +256,9 @@ class Solve {
     }
 
     // After max_iter or max_time: the numbers of the iterate reached, in the time kept back.
-    void last_look() {
+    void last_check() {
         Monitor short_monitor(nullptr, std::max(0.0, options_.max_time + 0.03 - monitor_.seconds()));
-        if (state_.columns_current || refresh_columns(problem_, state_, team_, &short_monitor)) {
+        if (state_.scores_current || refresh_scores(problem_, state_, team_, &short_monitor)) {
             note(summarize(problem_, state_));
         }
     }
@@ -265,17 +266,17 @@ class Solve {
     Report report(StopReason reason) {
         Report r;
         // A deadline that passes after tol was met changes nothing.
-        const bool met = state_.columns_current && tally_.violation <= options_.tol;
+        const bool met = state_.scores_current && tally_.violation <= options_.tol;
         r.stop_reason = met && is_limit(reason) ? StopReason::converged : reason;
         r.iterations = tally_.iterations;
         r.seconds = monitor_.seconds();
         r.violation = tally_.violation;
         r.dual = tally_.dual;
-        r.primal = state_.columns_current ? tally_.primal : infinity;
+        r.primal = state_.scores_current ? tally_.primal : infinity;
         r.n_support = tally_.n_support;
         r.kernel_rows = tally_.cache.rows_computed;
         r.cache_hits = tally_.cache.hits;
-        r.verified = state_.columns_current;
+        r.verified = state_.scores_current;
         r.float64_rows = float64_rows_;
         r.phases = tally_.phases;
         r.phases.work = monitor_.work();

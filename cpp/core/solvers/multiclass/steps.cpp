@@ -13,7 +13,7 @@ Steps<T>::Steps(const Problem& problem)
       machine_(problem.machine()),
       gradient_(unsigned_index(machine_.max_components())),
       target_(unsigned_index(machine_.max_components())),
-      column_deltas_(unsigned_index(machine_.n_columns())) {}
+      column_deltas_(unsigned_index(machine_.n_scores())) {}
 
 template <class T>
 void Steps<T>::attach(Workspace& workspace, RowProvider<T>& rows) {
@@ -28,7 +28,7 @@ StepResult Steps<T>::box_variables(const Variable& first, BoxSelector* selector)
         return problem_.diagonal(e) * machine_.coupling(component_of(v), component_of(v)) + problem_.ridge(e);
     };
     const double q11 = curvature_of(first);
-    const double a1 = workspace_->amounts(first.p)[first.position], cap1 = workspace_->cap()[first.position];
+    const double a1 = workspace_->variables(first.p)[first.position], cap1 = workspace_->cap()[first.position];
     double mu1 = one_variable_step(first.gradient, std::max(q11, curvature_floor), a1, cap1), mu2 = 0.0;
     double gain = mu1 * (first.gradient - 0.5 * q11 * mu1);
     Variable second;
@@ -39,7 +39,7 @@ StepResult Steps<T>::box_variables(const Variable& first, BoxSelector* selector)
             const double q22 = curvature_of(second);
             const double q12 = machine_.coupling(component_of(first), component_of(second)) *
                                static_cast<double>(row[second.position]);
-            const double a2 = workspace_->amounts(second.p)[second.position];
+            const double a2 = workspace_->variables(second.p)[second.position];
             const auto [both1, both2] = two_variable_step(
                 {first.gradient, second.gradient, q11, q22, q12, a1, a2, cap1, workspace_->cap()[second.position]});
             const double joint = both1 * (first.gradient - 0.5 * q11 * both1 - q12 * both2) +
@@ -57,11 +57,11 @@ StepResult Steps<T>::box_variables(const Variable& first, BoxSelector* selector)
 }
 
 template <class T>
-bool Steps<T>::move_variable(const Variable& variable, double amount) {
-    if (amount == 0.0) return false;
+bool Steps<T>::move_variable(const Variable& variable, double change) {
+    if (change == 0.0) return false;
     const Index n = workspace_->n_components(variable.position);
-    for (Index p = 0; p < n; ++p) target_[unsigned_index(p)] = workspace_->amounts(p)[variable.position];
-    target_[unsigned_index(variable.p)] += amount;
+    for (Index p = 0; p < n; ++p) target_[unsigned_index(p)] = workspace_->variables(p)[variable.position];
+    target_[unsigned_index(variable.p)] += change;
     return move_example(variable.position);
 }
 
@@ -77,7 +77,7 @@ StepResult Steps<T>::working_set(std::vector<Variable>& variables) {
         const Variable& v = variables[unsigned_index(i)];
         if (i == 0 || v.position != variables[unsigned_index(i - 1)].position) row = rows_->row(v.position);
         few_.gradient[unsigned_index(i)] = v.gradient;
-        few_.a[unsigned_index(i)] = workspace_->amounts(v.p)[v.position];
+        few_.a[unsigned_index(i)] = workspace_->variables(v.p)[v.position];
         few_.cap[unsigned_index(i)] = workspace_->cap()[v.position];
         for (Index j = i; j < n; ++j) {
             const Variable& w = variables[unsigned_index(j)];
@@ -91,7 +91,7 @@ StepResult Steps<T>::working_set(std::vector<Variable>& variables) {
     for (Index i = 0; i < n;) {
         const Index position = variables[unsigned_index(i)].position;
         for (Index p = 0; p < workspace_->n_components(position); ++p) {
-            target_[unsigned_index(p)] = workspace_->amounts(p)[position];
+            target_[unsigned_index(p)] = workspace_->variables(p)[position];
         }
         for (; i < n && variables[unsigned_index(i)].position == position; ++i) {
             target_[unsigned_index(variables[unsigned_index(i)].p)] = few_.a[unsigned_index(i)];
@@ -111,7 +111,7 @@ StepResult Steps<T>::pair_in_example(Index position) {
     const double cap = workspace_->cap()[position];
     const double slack_left = slack_of(workspace_->sum()[position], cap);
     const auto gradient_at = [&](Index p) { return p == slack ? 0.0 : gradient_[unsigned_index(p)]; };
-    const auto amount_at = [&](Index p) { return p == slack ? slack_left : workspace_->amounts(p)[position]; };
+    const auto variable_at = [&](Index p) { return p == slack ? slack_left : workspace_->variables(p)[position]; };
     const auto curvature = [&](Index p, Index q) {  // of the direction e_p - e_q
         double m = 0.0;
         for (const Index r : {p, q}) {
@@ -127,7 +127,7 @@ StepResult Steps<T>::pair_in_example(Index position) {
     double largest = -1.0;
     for (Index q = slack; q < n; ++q) {
         const double difference = gradient_at(rise) - gradient_at(q);
-        if (q == rise || !(amount_at(q) > 0.0) || !(difference > 0.0)) continue;
+        if (q == rise || !(variable_at(q) > 0.0) || !(difference > 0.0)) continue;
         const double gain = difference * difference / std::max(curvature(rise, q), curvature_floor);
         if (gain > largest) {
             largest = gain;
@@ -136,10 +136,11 @@ StepResult Steps<T>::pair_in_example(Index position) {
     }
     if (largest < 0.0) return {};
     const double difference = gradient_at(rise) - gradient_at(fall), q = curvature(rise, fall);
-    const double mu = std::min(amount_at(fall), difference / std::max(q, curvature_floor));
-    for (Index p = 0; p < n; ++p) target_[unsigned_index(p)] = workspace_->amounts(p)[position];
+    const double mu = std::min(variable_at(fall), difference / std::max(q, curvature_floor));
+    for (Index p = 0; p < n; ++p) target_[unsigned_index(p)] = workspace_->variables(p)[position];
     if (rise != slack) target_[unsigned_index(rise)] += mu;
-    if (fall != slack) target_[unsigned_index(fall)] = mu < amount_at(fall) ? target_[unsigned_index(fall)] - mu : 0.0;
+    if (fall != slack)
+        target_[unsigned_index(fall)] = mu < variable_at(fall) ? target_[unsigned_index(fall)] - mu : 0.0;
     return {move_example(position), mu * (difference - 0.5 * q * mu)};
 }
 
@@ -147,7 +148,7 @@ template <class T>
 double Steps<T>::violation_at(Index position) {
     const std::size_t n = unsigned_index(workspace_->n_components(position));
     workspace_->gradient_at(position, gradient_);
-    for (std::size_t p = 0; p < n; ++p) target_[p] = workspace_->amounts(static_cast<Index>(p))[position];
+    for (std::size_t p = 0; p < n; ++p) target_[p] = workspace_->variables(static_cast<Index>(p))[position];
     return example_violation(machine_.bound, {gradient_.data(), n}, {target_.data(), n}, workspace_->cap()[position]);
 }
 
@@ -156,7 +157,7 @@ StepResult Steps<T>::whole_example(Index position) {
     const Index y = workspace_->class_of(position);
     const std::size_t n = unsigned_index(workspace_->n_components(position));
     workspace_->gradient_at(position, gradient_);
-    for (std::size_t p = 0; p < n; ++p) target_[p] = workspace_->amounts(static_cast<Index>(p))[position];
+    for (std::size_t p = 0; p < n; ++p) target_[p] = workspace_->variables(static_cast<Index>(p))[position];
     const ExampleProblem example{{gradient_.data(), n},
                                  machine_.terms_of(y).private_square,
                                  machine_.terms_of(y).weight,
@@ -174,7 +175,7 @@ StepResult Steps<T>::whole_example(Index position) {
     // gain = g'delta - 1/2 delta'H delta, with w'delta and sum delta for the two rank-one parts
     double linear = 0.0, square = 0.0, shared = 0.0, sum = 0.0, ridge_square = 0.0;
     for (std::size_t p = 0; p < n; ++p) {
-        const double delta = target_[p] - workspace_->amounts(static_cast<Index>(p))[position];
+        const double delta = target_[p] - workspace_->variables(static_cast<Index>(p))[position];
         linear += gradient_[p] * delta;
         square += example.private_square[p] * delta * delta;
         shared += example.weight[p] * delta;
@@ -195,20 +196,20 @@ bool Steps<T>::move_example(Index position) {
     const Index example = workspace_->example(position);
     const double cap = workspace_->cap()[position], negligible = problem_.negligible(example);
     for (Index p = 0; p < n; ++p) {
-        const double old = workspace_->amounts(p)[position];
+        const double old = workspace_->variables(p)[position];
         double value = target_[unsigned_index(p)];
         if (value <= negligible) value = 0.0;
         if (value >= (1.0 - bound_tolerance) * cap) value = cap;
         if (value == old || std::isnan(value)) continue;  // a step that overflowed is none
         changed = true;
-        workspace_->set_amount(position, p, value);
-        machine_.add_to_columns(components[unsigned_index(p)], value - old, column_deltas_.data());
+        workspace_->set_variable(position, p, value);
+        machine_.add_to_coefficients(components[unsigned_index(p)], value - old, column_deltas_.data());
     }
     if (!changed) return false;
     const T* row = rows_->row(position);
     for (std::size_t c = 0; c < column_deltas_.size(); ++c) {
         if (column_deltas_[c] == 0.0) continue;
-        add_row(column_deltas_[c], row, workspace_->column(static_cast<Index>(c)), workspace_->size());
+        add_row(column_deltas_[c], row, workspace_->scores(static_cast<Index>(c)), workspace_->size());
     }
     return true;
 }

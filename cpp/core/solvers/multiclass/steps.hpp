@@ -48,7 +48,7 @@ class Steps {
   private:
     // Sets one example's variables from `target_` and brings all scores up to date; true if anything changed.
     bool move_example(Index position);
-    bool move_variable(const Variable& variable, double amount);
+    bool move_variable(const Variable& variable, double change);
     const Component& component_of(const Variable& v) const {
         return machine_.of(workspace_->class_of(v.position))[unsigned_index(v.p)];
     }

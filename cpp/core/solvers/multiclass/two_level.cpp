@@ -117,7 +117,7 @@ Outcome TwoLevel<T>::run(double target, Index max_iterations) {
     int idle = 0;  // rounds in a row without a step: what they see is not what the scores of all say
     while (violation > target && idle < 2) {
         if (monitor_.poll()) return Outcome::stopped;
-        const AlignedVector<double> before = state_.amounts;
+        const AlignedVector<double> before = state_.variables;
         const Index iterations = tally_.iterations;
         begin_round(active);
         const double goal = one_block_ ? target : std::max(target, round_share * violation);
@@ -171,7 +171,7 @@ std::vector<Index> TwoLevel<T>::choose_active(double violation) {
     for (Index e = 0; e < problem_.size(); ++e) {
         const std::size_t n = machine_.of(problem_.class_of(e)).size();
         bool chosen = false;
-        for (std::size_t p = 0; p < n && !chosen; ++p) chosen = state_.amount(static_cast<Index>(p), e) > 0.0;
+        for (std::size_t p = 0; p < n && !chosen; ++p) chosen = state_.variable(static_cast<Index>(p), e) > 0.0;
         if (!chosen) {
             gradient_of(problem_, state_, e, gradient);
             // Nor may those rest of whom nothing is known: a round without examples has no violation.
@@ -206,7 +206,7 @@ Outcome TwoLevel<T>::run_blocks(double target, Index max_iterations) {
         Stopwatch watch;
         const std::vector<Index> positions = choose_block();
         Workspace block(round_->workspace, positions);
-        const AlignedVector<double> before = block.all_amounts();
+        const AlignedVector<double> before = block.all_variables();
         tally_.phases.selection += watch.lap();
         const double share = one_block_ ? 0.0 : (block_solver_.prefers_active_set() ? exact_share : block_share);
         const double block_target = std::max(0.45 * target, share * violation);
@@ -299,13 +299,13 @@ bool TwoLevel<T>::merge(const Workspace& block, const AlignedVector<double>& bef
     const Index n = block.size(), ld = block.ld();
     std::vector<char> inside(unsigned_index(n), 0), changed(unsigned_index(n), 0);
     for (Index p = 0; p < machine_.max_components(); ++p) {
-        const double* a = block.amounts(p);
+        const double* a = block.variables(p);
         const double* old = before.data() + p * ld;
         for (Index b = 0; b < n; ++b) {
             if (a[b] > 0.0 && a[b] < block.cap()[b]) inside[unsigned_index(b)] = 1;
             if (a[b] == old[b]) continue;
             changed[unsigned_index(b)] = 1;
-            active.amounts(p)[positions[unsigned_index(b)]] = a[b];
+            active.variables(p)[positions[unsigned_index(b)]] = a[b];
         }
     }
     round_->previous.clear();
@@ -317,11 +317,11 @@ bool TwoLevel<T>::merge(const Workspace& block, const AlignedVector<double>& bef
         moved.push_back(b);
         examples.push_back(block.example(b));
     }
-    const Coefficients changes = changed_columns(problem_, examples, [&](Index k, Index p) {
+    const Coefficients changes = changed_coefficients(problem_, examples, [&](Index k, Index p) {
         const Index b = moved[unsigned_index(k)];
-        return block.amounts(p)[b] - before[unsigned_index(p * ld + b)];
+        return block.variables(p)[b] - before[unsigned_index(p * ld + b)];
     });
-    state_.columns_current = false;
+    state_.scores_current = false;
     tally_.phases.selection += watch.lap();
     const auto rescan = [&](Index panel) {
         // A panel writes no violation of the next one: that may be another thread's.
@@ -331,20 +331,20 @@ bool TwoLevel<T>::merge(const Workspace& block, const AlignedVector<double>& bef
         round_->scan.scan(active.view(), first, last, found);
         std::copy_n(found, last - first, round_->violations.data() + first);
     };
-    return add_scores(*round_->columns, changes, active.column(0), active.ld(), team_, &monitor_,
+    return add_scores(*round_->columns, changes, active.scores(0), active.ld(), team_, &monitor_,
                       {rescan, &tally_.phases, &tally_.cache});
 }
 
 template <class T>
 bool TwoLevel<T>::update_rest(std::span<const Index> active, const AlignedVector<double>& before) {
     if (static_cast<Index>(active.size()) == problem_.size()) return true;
-    const Coefficients changes = changed_columns(problem_, active, [&](Index k, Index p) {
+    const Coefficients changes = changed_coefficients(problem_, active, [&](Index k, Index p) {
         const Index e = active[unsigned_index(k)];
-        return state_.amount(p, e) - before[unsigned_index(p * state_.ld + e)];
+        return state_.variable(p, e) - before[unsigned_index(p * state_.ld + e)];
     });
     const PassExtras account{nullptr, &tally_.phases, &tally_.cache};
     if (whole_ != nullptr) {  // all examples at once; those of the round get their own scores back
-        if (!add_scores(*whole_columns_, changes, state_.columns.data(), state_.ld, team_, &monitor_, account)) {
+        if (!add_scores(*whole_columns_, changes, state_.scores.data(), state_.ld, team_, &monitor_, account)) {
             return false;
         }
         scatter();
@@ -361,7 +361,7 @@ bool TwoLevel<T>::update_rest(std::span<const Index> active, const AlignedVector
     }
     Workspace others(problem_, state_, rest);
     const auto columns = problem_.source().template columns<T>(problem_.source_rows(rest));
-    if (!add_scores(*columns, changes, others.column(0), others.ld(), team_, &monitor_, account)) return false;
+    if (!add_scores(*columns, changes, others.scores(0), others.ld(), team_, &monitor_, account)) return false;
     others.scatter(state_);
     return true;
 }

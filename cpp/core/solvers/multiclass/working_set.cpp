@@ -23,19 +23,19 @@ Index argmax(Index n, Function value) {
     return best;
 }
 
-double gain_of(const simd::Table& table, const simd::GainBlock& block, const float* row) {
-    return table.pair_gain_f32(block, row);
+double gain_of(const simd::Table& table, const simd::GainBlock& slice, const float* row) {
+    return table.pair_gain_f32(slice, row);
 }
 
-double gain_of(const simd::Table& table, const simd::GainBlock& block, const double* row) {
-    return table.pair_gain_f64(block, row);
+double gain_of(const simd::Table& table, const simd::GainBlock& slice, const double* row) {
+    return table.pair_gain_f64(slice, row);
 }
 
 template <class T>
-const T* live_row(const Block& block, const T* row, std::vector<T>& buffer) {
-    if (block.whole) return row + block.begin;
-    buffer.resize(block.live.size());
-    for (std::size_t t = 0; t < block.live.size(); ++t) buffer[t] = row[block.begin + block.live[t]];
+const T* live_row(const ComponentSlice& slice, const T* row, std::vector<T>& buffer) {
+    if (slice.whole) return row + slice.begin;
+    buffer.resize(slice.live.size());
+    for (std::size_t t = 0; t < slice.live.size(); ++t) buffer[t] = row[slice.begin + slice.live[t]];
     return buffer.data();
 }
 
@@ -62,26 +62,26 @@ class Foremost {
 
 }  // namespace
 
-simd::BoxBlock BoxSelector::box_of(Workspace& workspace, const Block& block) {
-    return {workspace.gradient(block), workspace.live_values(block, workspace.amounts(block.p), amount_),
-            workspace.live_values(block, workspace.cap(), cap_), block.n_live()};
+simd::BoxBlock BoxSelector::box_of(Workspace& workspace, const ComponentSlice& slice) {
+    return {workspace.gradient(slice), workspace.live_values(slice, workspace.variables(slice.p), variable_),
+            workspace.live_values(slice, workspace.cap(), cap_), slice.n_live()};
 }
 
 BoxSelection BoxSelector::most_violating(Workspace& workspace) {
     BoxSelection best;
-    const Block* where = nullptr;
-    for (const Block& block : workspace.blocks()) {
-        workspace.compute_gradient(block);
-        const double v = simd::best_table().box_violation(box_of(workspace, block));
+    const ComponentSlice* where = nullptr;
+    for (const ComponentSlice& slice : workspace.slices()) {
+        workspace.compute_gradient(slice);
+        const double v = simd::best_table().box_violation(box_of(workspace, slice));
         if (v > best.violation) {
             best.violation = v;
-            where = &block;
+            where = &slice;
         }
     }
     if (where != nullptr) {
         const simd::BoxBlock box = box_of(workspace, *where);
-        const Index t =
-            argmax(box.n, [&](Index i) { return simd::box_violation_of(box.gradient[i], box.amount[i], box.cap[i]); });
+        const Index t = argmax(
+            box.n, [&](Index i) { return simd::box_violation_of(box.gradient[i], box.variable[i], box.cap[i]); });
         best.variable = {where->position(t), where->p, box.gradient[t]};
     }
     return best;
@@ -89,22 +89,22 @@ BoxSelection BoxSelector::most_violating(Workspace& workspace) {
 
 BoxSelection BoxSelector::largest_gain(Workspace& workspace) {
     BoxSelection best;
-    const Block* where = nullptr;
+    const ComponentSlice* where = nullptr;
     double largest = 0.0;
     const simd::Table& table = simd::best_table();
-    const auto gain_inputs = [&](const Block& block) {
-        return std::pair{workspace.live_values(block, workspace.diagonal(), diagonal_),
-                         workspace.live_values(block, workspace.ridge(), ridge_)};
+    const auto gain_inputs = [&](const ComponentSlice& slice) {
+        return std::pair{workspace.live_values(slice, workspace.diagonal(), diagonal_),
+                         workspace.live_values(slice, workspace.ridge(), ridge_)};
     };
-    for (const Block& block : workspace.blocks()) {
-        workspace.compute_gradient(block);
-        const simd::BoxBlock box = box_of(workspace, block);
-        const auto [diagonal, ridge] = gain_inputs(block);
+    for (const ComponentSlice& slice : workspace.slices()) {
+        workspace.compute_gradient(slice);
+        const simd::BoxBlock box = box_of(workspace, slice);
+        const auto [diagonal, ridge] = gain_inputs(slice);
         best.violation = std::max(best.violation, table.box_violation(box));
-        const double gain = table.box_gain(box, diagonal, ridge, machine_.coupling(*block.component, *block.component));
+        const double gain = table.box_gain(box, diagonal, ridge, machine_.coupling(*slice.component, *slice.component));
         if (gain > largest) {
             largest = gain;
-            where = &block;
+            where = &slice;
         }
     }
     if (where == nullptr && best.violation > 0.0) return most_violating(workspace);  // squares vanish before values do
@@ -113,7 +113,7 @@ BoxSelection BoxSelector::largest_gain(Workspace& workspace) {
         const auto [diagonal, ridge] = gain_inputs(*where);
         const double self = machine_.coupling(*where->component, *where->component);
         const Index t = argmax(box.n, [&, d = diagonal, r = ridge](Index i) {
-            const double v = simd::box_violation_of(box.gradient[i], box.amount[i], box.cap[i]);
+            const double v = simd::box_violation_of(box.gradient[i], box.variable[i], box.cap[i]);
             return v * v / std::max(self * d[i] + (r != nullptr ? r[i] : 0.0), curvature_floor);
         });
         best.variable = {where->position(t), where->p, box.gradient[t]};
@@ -123,13 +123,13 @@ BoxSelection BoxSelector::largest_gain(Workspace& workspace) {
 
 double BoxSelector::working_set(Workspace& workspace, Index size, std::vector<Variable>& chosen) {
     Foremost calmest_free(size / 2), most_violating(size);
-    for (const Block& block : workspace.blocks()) {
-        workspace.compute_gradient(block);
-        const simd::BoxBlock box = box_of(workspace, block);
+    for (const ComponentSlice& slice : workspace.slices()) {
+        workspace.compute_gradient(slice);
+        const simd::BoxBlock box = box_of(workspace, slice);
         for (Index t = 0; t < box.n; ++t) {
-            const double v = simd::box_violation_of(box.gradient[t], box.amount[t], box.cap[t]);
-            const Variable variable{block.position(t), block.p, box.gradient[t]};
-            if (box.amount[t] > 0.0 && box.amount[t] < box.cap[t]) calmest_free.see(-v, variable);
+            const double v = simd::box_violation_of(box.gradient[t], box.variable[t], box.cap[t]);
+            const Variable variable{slice.position(t), slice.p, box.gradient[t]};
+            if (box.variable[t] > 0.0 && box.variable[t] < box.cap[t]) calmest_free.see(-v, variable);
             most_violating.see(v, variable);
         }
     }
@@ -149,12 +149,12 @@ double BoxSelector::working_set(Workspace& workspace, Index size, std::vector<Va
 template <class T>
 Variable BoxSelector::partner(Workspace& workspace, const Variable& first, double first_curvature, const T* row) {
     const Component& first_component = machine_.of(workspace.class_of(first.position))[unsigned_index(first.p)];
-    const auto gain_block = [&](const Block& block) {
-        return simd::GainBlock{box_of(workspace, block),
-                               workspace.live_values(block, workspace.diagonal(), diagonal_),
-                               workspace.live_values(block, workspace.ridge(), ridge_),
-                               machine_.coupling(first_component, *block.component),
-                               machine_.coupling(*block.component, *block.component),
+    const auto gain_block = [&](const ComponentSlice& slice) {
+        return simd::GainBlock{box_of(workspace, slice),
+                               workspace.live_values(slice, workspace.diagonal(), diagonal_),
+                               workspace.live_values(slice, workspace.ridge(), ridge_),
+                               machine_.coupling(first_component, *slice.component),
+                               machine_.coupling(*slice.component, *slice.component),
                                first.gradient,
                                std::max(first_curvature, curvature_floor)};
     };
@@ -166,20 +166,20 @@ Variable BoxSelector::partner(Workspace& workspace, const Variable& first, doubl
     }
     double largest = 0.0;
     Variable best;
-    for (const Block& block : workspace.blocks()) {
-        const simd::GainBlock request = gain_block(block);
-        const T* values = live_row(block, row, *buffer);
+    for (const ComponentSlice& slice : workspace.slices()) {
+        const simd::GainBlock request = gain_block(slice);
+        const T* values = live_row(slice, row, *buffer);
         if (!(gain_of(simd::best_table(), request, values) > largest)) continue;
         // The first variable is no partner of itself: the scalar search leaves it out.
         const auto gain = [&](Index t) {
-            const bool same = block.position(t) == first.position && block.p == first.p;
+            const bool same = slice.position(t) == first.position && slice.p == first.p;
             return same ? 0.0 : simd::pair_gain_of(request, t, static_cast<double>(values[t]));
         };
         const Index t = argmax(request.box.n, gain);
         const double exact = gain(t);
         if (exact > largest) {
             largest = exact;
-            best = {block.position(t), block.p, request.box.gradient[t]};
+            best = {slice.position(t), slice.p, request.box.gradient[t]};
         }
     }
     return best;
@@ -195,17 +195,17 @@ void ExampleSelector::scan_simplex(Workspace& workspace) {
     for (std::size_t j = 0; j < n; ++j) {
         low_[j] = slack_of(workspace.sum()[j], workspace.cap()[j]) > 0.0 ? 0.0 : infinity;
     }
-    for (const Block& block : workspace.blocks()) {
-        workspace.compute_gradient(block);
-        const double* g = workspace.gradient(block);
-        const double* a = workspace.amounts(block.p);
-        if (block.whole) {
-            simd::best_table().simplex_bounds(g, a + block.begin, top_.data() + block.begin, low_.data() + block.begin,
-                                              block.length);
+    for (const ComponentSlice& slice : workspace.slices()) {
+        workspace.compute_gradient(slice);
+        const double* g = workspace.gradient(slice);
+        const double* a = workspace.variables(slice.p);
+        if (slice.whole) {
+            simd::best_table().simplex_bounds(g, a + slice.begin, top_.data() + slice.begin, low_.data() + slice.begin,
+                                              slice.length);
             continue;
         }
-        for (Index t = 0; t < block.n_live(); ++t) {
-            const std::size_t j = unsigned_index(block.position(t));
+        for (Index t = 0; t < slice.n_live(); ++t) {
+            const std::size_t j = unsigned_index(slice.position(t));
             top_[j] = std::max(top_[j], g[t]);
             if (a[j] > 0.0) low_[j] = std::min(low_[j], g[t]);
         }
@@ -217,17 +217,17 @@ void ExampleSelector::scan_box(Workspace& workspace) {
     const std::size_t n = unsigned_index(workspace.size());
     top_.assign(n, 0.0);
     low_.assign(n, 0.0);
-    for (const Block& block : workspace.blocks()) {
-        workspace.compute_gradient(block);
-        const double* g = workspace.gradient(block);
-        const double* a = workspace.amounts(block.p);
-        if (block.whole) {
-            simd::best_table().raise_violations({g, a + block.begin, workspace.cap() + block.begin, block.length},
-                                                top_.data() + block.begin);
+    for (const ComponentSlice& slice : workspace.slices()) {
+        workspace.compute_gradient(slice);
+        const double* g = workspace.gradient(slice);
+        const double* a = workspace.variables(slice.p);
+        if (slice.whole) {
+            simd::best_table().raise_violations({g, a + slice.begin, workspace.cap() + slice.begin, slice.length},
+                                                top_.data() + slice.begin);
             continue;
         }
-        for (Index t = 0; t < block.n_live(); ++t) {
-            const Index j = block.position(t);
+        for (Index t = 0; t < slice.n_live(); ++t) {
+            const Index j = slice.position(t);
             double& top = top_[unsigned_index(j)];
             top = std::max(top, simd::box_violation_of(g[t], a[j], workspace.cap()[j]));
         }

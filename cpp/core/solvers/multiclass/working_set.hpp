@@ -40,10 +40,10 @@ class BoxSelector {
     Variable partner(Workspace& workspace, const Variable& first, double first_curvature, const T* row);
 
   private:
-    simd::BoxBlock box_of(Workspace& workspace, const Block& block);
+    simd::BoxBlock box_of(Workspace& workspace, const ComponentSlice& slice);
 
     const Machine& machine_;
-    std::vector<double> amount_, cap_, diagonal_, ridge_;
+    std::vector<double> variable_, cap_, diagonal_, ridge_;
     std::vector<float> row_f32_;
     std::vector<double> row_f64_;
 };

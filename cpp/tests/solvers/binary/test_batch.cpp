@@ -10,7 +10,7 @@ namespace multimargin {
 namespace {
 
 using testing::check_optimal;
-using testing::PlainLook;
+using testing::PlainCheck;
 using testing::TwoClouds;
 
 // Many problems, one after the other in the order given; each has its own data.
@@ -55,8 +55,8 @@ struct Observer final : Watcher {
 };
 
 bool same_bits(const BinaryTask& a, const BinaryTask& b) {
-    return a.state.amounts == b.state.amounts && a.state.scores == b.state.scores && a.report.dual == b.report.dual &&
-           a.report.primal == b.report.primal && a.report.bias == b.report.bias &&
+    return a.state.variables == b.state.variables && a.state.errors == b.state.errors &&
+           a.report.dual == b.report.dual && a.report.primal == b.report.primal && a.report.bias == b.report.bias &&
            a.report.violation == b.report.violation && a.report.iterations == b.report.iterations &&
            a.report.n_support == b.report.n_support;
 }
@@ -72,10 +72,10 @@ TEST(binary_batch_does_not_depend_on_the_threads) {
     for (std::size_t t = 0; t < sizes.size(); ++t) {
         const BinaryTask& task = alone.tasks[t];
         CHECK(task.finished && task.report.stop_reason == StopReason::converged && task.report.verified);
-        const PlainLook look(alone.clouds[t], Loss::hinge, task.state.amounts);
-        check_optimal(alone.clouds[t], Loss::hinge, look, options.tol + 1e-9);
-        CHECK_CLOSE(task.report.dual, look.dual, 1e-11 * (1.0 + look.primal));
-        CHECK_CLOSE(task.report.bias, look.bias, 1e-10);
+        const PlainCheck exact(alone.clouds[t], Loss::hinge, task.state.variables);
+        check_optimal(alone.clouds[t], Loss::hinge, exact, options.tol + 1e-9);
+        CHECK_CLOSE(task.report.dual, exact.dual, 1e-11 * (1.0 + exact.primal));
+        CHECK_CLOSE(task.report.bias, exact.bias, 1e-10);
         CHECK((task.report.phases.blocks > 0) == (sizes[t] > binary_one_level_max));
     }
     for (const Index n_threads : {2, 3}) {
@@ -111,7 +111,7 @@ TEST(binary_batch_max_time_holds_for_all) {
         for (std::size_t t = 0; t < work.tasks.size(); ++t) {
             const BinaryTask& task = work.tasks[t];
             CHECK(task.finished && task.report.stop_reason == StopReason::max_time);
-            CHECK(PlainLook(work.clouds[t], Loss::hinge, task.state.amounts).feasible());
+            CHECK(PlainCheck(work.clouds[t], Loss::hinge, task.state.variables).feasible());
             CHECK(std::isfinite(task.report.bias));
         }
     }
@@ -129,12 +129,12 @@ TEST(binary_batch_a_watcher_ends_everything) {
         for (std::size_t t = 0; t < work.tasks.size(); ++t) {
             const BinaryTask& task = work.tasks[t];
             CHECK(task.finished && task.report.stop_reason == StopReason::callback);
-            const PlainLook look(work.clouds[t], Loss::hinge, task.state.amounts);
-            CHECK(look.feasible() && std::isfinite(task.report.bias));
+            const PlainCheck exact(work.clouds[t], Loss::hinge, task.state.variables);
+            CHECK(exact.feasible() && std::isfinite(task.report.bias));
             if (task.report.iterations > 0) {
                 ++n_begun;
             } else {
-                CHECK(look.mass == 0.0 && task.report.dual == 0.0 && task.report.n_support == 0);
+                CHECK(exact.mass == 0.0 && task.report.dual == 0.0 && task.report.n_support == 0);
             }
         }
         CHECK(n_begun >= 1 && n_begun <= n_threads);

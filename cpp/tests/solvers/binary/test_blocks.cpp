@@ -12,7 +12,7 @@ namespace multimargin {
 namespace {
 
 using testing::check_optimal;
-using testing::PlainLook;
+using testing::PlainCheck;
 using testing::TwoClouds;
 
 constexpr Loss losses[] = {Loss::hinge, Loss::squared_hinge};
@@ -23,7 +23,7 @@ struct Rounds {
     Rounds(const TwoClouds& of, Loss loss_ = Loss::hinge)
         : clouds(of), loss(loss_), source(of.source()), problem(of.problem(source, loss_)), state(problem) {
         options.precision = sizeof(T) == 4 ? Precision::float32 : Precision::float64;
-        for (Index e = 0; e < problem.size(); ++e) state.scores[unsigned_index(e)] = -problem.sign(e);
+        for (Index e = 0; e < problem.size(); ++e) state.errors[unsigned_index(e)] = -problem.sign(e);
     }
     Outcome run(double target, Index limit = -1, double seconds = infinity) {
         Monitor monitor(nullptr, seconds);
@@ -32,12 +32,12 @@ struct Rounds {
         BinaryBlocks<T> blocks(problem, state, options, monitor, tally, team, memory);
         return blocks.run(target, limit);
     }
-    // All scores are kept up to date, also those of examples that rest.
-    PlainLook check_scores(double rounding) const {
-        PlainLook look(clouds, loss, state.amounts);
-        for (std::size_t e = 0; e < look.E.size(); ++e) CHECK_CLOSE(state.scores[e], look.E[e], rounding);
-        CHECK(look.feasible());
-        return look;
+    // All errors are kept up to date, also those of examples that rest.
+    PlainCheck check_scores(double rounding) const {
+        PlainCheck exact(clouds, loss, state.variables);
+        for (std::size_t e = 0; e < exact.E.size(); ++e) CHECK_CLOSE(state.errors[e], exact.E[e], rounding);
+        CHECK(exact.feasible());
+        return exact;
     }
 
     const TwoClouds& clouds;
@@ -56,24 +56,24 @@ BinaryReport solve_alone(const BinaryProblem& problem, BinaryState& state, const
     return solve_binary(problem, state, options, monitor, team, memory);
 }
 
-PlainLook check_solved(const TwoClouds& clouds, Loss loss, const Options& options) {
+PlainCheck check_solved(const TwoClouds& clouds, Loss loss, const Options& options) {
     const DenseSource source = clouds.source();
     const BinaryProblem problem = clouds.problem(source, loss);
     BinaryState state(problem);
     const BinaryReport report = solve_alone(problem, state, options);
     CHECK(report.stop_reason == StopReason::converged && report.verified && report.phases.blocks > 0);
-    PlainLook look(clouds, loss, state.amounts);
-    check_optimal(clouds, loss, look, options.tol + 1e-11 * look.mass);
-    CHECK_CLOSE(report.violation, look.violation, 1e-11 * (1.0 + look.mass));
-    CHECK_CLOSE(report.dual, look.dual, 1e-11 * (1.0 + look.primal));
-    CHECK_CLOSE(report.primal, look.primal, 1e-11 * (1.0 + look.primal));
-    CHECK_CLOSE(report.bias, look.bias, 1e-11 * (1.0 + look.mass));
-    CHECK(report.n_support == look.n_support);
-    return look;
+    PlainCheck exact(clouds, loss, state.variables);
+    check_optimal(clouds, loss, exact, options.tol + 1e-11 * exact.mass);
+    CHECK_CLOSE(report.violation, exact.violation, 1e-11 * (1.0 + exact.mass));
+    CHECK_CLOSE(report.dual, exact.dual, 1e-11 * (1.0 + exact.primal));
+    CHECK_CLOSE(report.primal, exact.primal, 1e-11 * (1.0 + exact.primal));
+    CHECK_CLOSE(report.bias, exact.bias, 1e-11 * (1.0 + exact.mass));
+    CHECK(report.n_support == exact.n_support);
+    return exact;
 }
 
 // Each dual lies below every primal: so far and no further may two solutions differ.
-void check_same_optimum(const PlainLook& a, const PlainLook& b) {
+void check_same_optimum(const PlainCheck& a, const PlainCheck& b) {
     CHECK(a.dual <= b.primal * (1.0 + 1e-12) && b.dual <= a.primal * (1.0 + 1e-12));
 }
 
@@ -82,12 +82,12 @@ void check_same_optimum(const PlainLook& a, const PlainLook& b) {
 TEST(binary_blocks_keep_all_scores) {
     for (const Loss loss : losses) {
         const TwoClouds clouds(1000, 1300, 3, 4);
-        Rounds<double> exact(clouds, loss);
-        CHECK(exact.run(1e-4) == Outcome::satisfied);
-        const PlainLook look = exact.check_scores(1e-10);
-        check_optimal(clouds, loss, look, 1e-4 + 1e-9);
-        CHECK(exact.tally.violation <= 1e-4 && exact.tally.iterations > 0);
-        CHECK(exact.tally.phases.rounds > 1 && exact.tally.phases.blocks > 1);
+        Rounds<double> work(clouds, loss);
+        CHECK(work.run(1e-4) == Outcome::satisfied);
+        const PlainCheck exact = work.check_scores(1e-10);
+        check_optimal(clouds, loss, exact, 1e-4 + 1e-9);
+        CHECK(work.tally.violation <= 1e-4 && work.tally.iterations > 0);
+        CHECK(work.tally.phases.rounds > 1 && work.tally.phases.blocks > 1);
         Rounds<float> coarse(clouds, loss);
         CHECK(coarse.run(1e-3) == Outcome::satisfied);
         check_optimal(clouds, loss, coarse.check_scores(1e-7 * coefficient_mass(coarse.state)), 1.2e-3);
@@ -104,10 +104,10 @@ TEST(binary_blocks_add_up_the_dual_and_leave_a_state_at_rest_alone) {
     CHECK(blocks.run(1e-4, -1) == Outcome::satisfied);
     const double dual = summarize(work.problem, work.state).dual;
     CHECK_CLOSE(work.tally.dual, dual, 1e-9 * dual);
-    for (double& score : work.state.scores) score += 1.0;  // an exact look changes them, too
-    const std::vector<double> known = work.state.scores;
+    for (double& error : work.state.errors) error += 1.0;  // an exact check changes them, too
+    const std::vector<double> known = work.state.errors;
     blocks.scatter();
-    CHECK(work.state.scores == known);
+    CHECK(work.state.errors == known);
 }
 
 TEST(binary_blocks_of_points_with_many_features) {
@@ -134,9 +134,9 @@ TEST(binary_blocks_go_on_where_they_stand) {
     }
     for (const double seconds : {0.0, 1e-4, 1e-3}) {
         CHECK(work.run(1e-12, -1, seconds) == Outcome::stopped);
-        const PlainLook look(clouds, Loss::hinge, work.state.amounts);
-        CHECK(look.feasible());
-        work.state.scores = look.E;
+        const PlainCheck exact(clouds, Loss::hinge, work.state.variables);
+        CHECK(exact.feasible());
+        work.state.errors = exact.E;
     }
     CHECK(work.run(1e-5) == Outcome::satisfied);
     check_optimal(clouds, Loss::hinge, work.check_scores(1e-10), 1e-5 + 1e-9);
@@ -150,7 +150,7 @@ TEST(binary_blocks_say_when_float32_is_too_coarse) {
     Rounds<float> work(clouds);
     work.options.precision = Precision::automatic;
     CHECK(work.run(1e-4) == Outcome::imprecise);
-    CHECK(PlainLook(clouds, Loss::hinge, work.state.amounts).feasible());
+    CHECK(PlainCheck(clouds, Loss::hinge, work.state.variables).feasible());
     work.check_scores(1.0);
 }
 
@@ -162,17 +162,17 @@ TEST(binary_blocks_find_the_optimum_of_one_level) {
         std::vector<Index> all(unsigned_index(problem.size()));
         std::iota(all.begin(), all.end(), Index{0});
         BinaryState zero(problem);
-        for (Index e = 0; e < problem.size(); ++e) zero.scores[unsigned_index(e)] = -problem.sign(e);
+        for (Index e = 0; e < problem.size(); ++e) zero.errors[unsigned_index(e)] = -problem.sign(e);
         BinaryDescent<double> descent;
-        descent.load(problem, all, zero.amounts, zero.scores);
+        descent.load(problem, all, zero.variables, zero.errors);
         CacheCounters counters;
         RowMemory<double> memory;
         SlotRows<double> rows(source, problem.rows(), 3e8, counters, memory);
         Monitor monitor(nullptr, infinity);
         CHECK(descent.run(rows, 1e-5, std::numeric_limits<Index>::max(), monitor) == Outcome::satisfied);
-        std::vector<double> amounts;
-        for (const Index e : all) amounts.push_back(descent.amount(e));
-        const PlainLook reference(clouds, loss, amounts);
+        std::vector<double> variables;
+        for (const Index e : all) variables.push_back(descent.variable(e));
+        const PlainCheck reference(clouds, loss, variables);
         check_optimal(clouds, loss, reference, 2e-5);
         for (const auto& [shrinking, precision] :
              {std::pair{true, Precision::automatic}, {true, Precision::float64}, {false, Precision::automatic}}) {
@@ -180,10 +180,10 @@ TEST(binary_blocks_find_the_optimum_of_one_level) {
             options.shrink_variables = options.shrink_examples = shrinking;
             options.precision = precision;
             options.tol = precision == Precision::float64 ? 1e-5 : 1e-3;
-            const PlainLook look = check_solved(clouds, loss, options);
-            check_same_optimum(look, reference);
-            CHECK_CLOSE(look.bias, reference.bias, 3.0 * options.tol);
-            if (options.tol == 1e-5) CHECK_CLOSE(look.dual, reference.dual, 5000.0 * 1e-5);
+            const PlainCheck exact = check_solved(clouds, loss, options);
+            check_same_optimum(exact, reference);
+            CHECK_CLOSE(exact.bias, reference.bias, 3.0 * options.tol);
+            if (options.tol == 1e-5) CHECK_CLOSE(exact.dual, reference.dual, 5000.0 * 1e-5);
         }
     }
 }
@@ -203,7 +203,7 @@ TEST(binary_blocks_of_unbalanced_classes) {
 }
 
 TEST(binary_blocks_of_scores_that_tie) {
-    // only so many different points, each many times in both classes: whole blocks of equal scores
+    // only so many different points, each many times in both classes: whole blocks of equal errors
     for (const Index n_points : {1, 2, 30}) {
         TwoClouds clouds(2100, 2400, 2, 8);
         for (Index e = 0; e < clouds.size(); ++e) {
@@ -227,7 +227,7 @@ TEST(binary_blocks_do_not_depend_on_the_threads) {
         options.n_threads = n_threads;
         BinaryState more(problem);
         const BinaryReport second = solve_alone(problem, more, options);
-        CHECK(one.amounts == more.amounts && one.scores == more.scores);
+        CHECK(one.variables == more.variables && one.errors == more.errors);
         CHECK(first.dual == second.dual && first.bias == second.bias && first.iterations == second.iterations);
     }
 }

@@ -1,4 +1,4 @@
-// A start with nearly all variables at their bounds: feasible, with the scores it says, and only where it helps.
+// A start with nearly all variables at their bounds: feasible, with the errors it says, and only where it helps.
 #include "solvers/binary/bounded_start.hpp"
 
 #include <numeric>
@@ -13,7 +13,7 @@ namespace multimargin {
 namespace {
 
 using testing::check_optimal;
-using testing::PlainLook;
+using testing::PlainCheck;
 using testing::TwoClouds;
 
 // The problem of the clouds at one C, its kernel in memory.
@@ -28,9 +28,9 @@ struct Kept {
         const BinaryProblem stated = problem();
         BinaryState state(stated);
         const bool found = start_at_bounds(stated, state);
-        CHECK(found == state.scores_given);
+        CHECK(found == state.errors_given);
         const bool untouched =
-            std::all_of(state.amounts.begin(), state.amounts.end(), [](double a) { return a == 0.0; });
+            std::all_of(state.variables.begin(), state.variables.end(), [](double a) { return a == 0.0; });
         CHECK(found != untouched);
         return found;
     }
@@ -55,13 +55,13 @@ TEST(bounded_start_is_feasible_and_knows_its_scores) {
         BinaryState state(problem);
         CHECK(start_at_bounds(problem, state));
         clouds.C.assign(clouds.C.size(), C);
-        const PlainLook look(clouds, Loss::hinge, state.amounts);
-        CHECK(look.feasible() && look.n_support >= clouds.size() / 2);
-        for (std::size_t e = 0; e < state.scores.size(); ++e) {
-            CHECK(state.amounts[e] == 0.0 || state.amounts[e] == C);
-            CHECK_CLOSE(state.scores[e], look.E[e], 1e-12);
+        const PlainCheck exact(clouds, Loss::hinge, state.variables);
+        CHECK(exact.feasible() && exact.n_support >= clouds.size() / 2);
+        for (std::size_t e = 0; e < state.errors.size(); ++e) {
+            CHECK(state.variables[e] == 0.0 || state.variables[e] == C);
+            CHECK_CLOSE(state.errors[e], exact.E[e], 1e-12);
         }
-        CHECK(look.dual > 0.5 * C * static_cast<double>(look.n_support));
+        CHECK(exact.dual > 0.5 * C * static_cast<double>(exact.n_support));
     }
 }
 
@@ -77,7 +77,7 @@ TEST(bounded_start_only_where_it_helps) {
     CHECK(!weighted.starts());                           // equal counts would not keep the equality
     const BinaryProblem elsewhere = clouds.problem(of);  // a row would have to be computed
     BinaryState state(elsewhere);
-    CHECK(!start_at_bounds(elsewhere, state) && !state.scores_given);
+    CHECK(!start_at_bounds(elsewhere, state) && !state.errors_given);
 }
 
 TEST(bounded_start_leads_a_path_to_its_optimum) {
@@ -94,8 +94,8 @@ TEST(bounded_start_leads_a_path_to_its_optimum) {
     CHECK(solve_paths(source, paths, Cs, Loss::hinge, options, pool, nullptr) == StopReason::converged);
     for (std::size_t k = 0; k < Cs.size(); ++k) {
         clouds.C.assign(clouds.C.size(), Cs[k]);
-        const PlainLook look(clouds, Loss::hinge, path.points[k].amounts);
-        check_optimal(clouds, Loss::hinge, look, options.tol + 1e-9);
+        const PlainCheck exact(clouds, Loss::hinge, path.points[k].variables);
+        check_optimal(clouds, Loss::hinge, exact, options.tol + 1e-9);
     }
     CHECK(path.points[0].report.iterations < 15);  // from zero 140 pairs would go to their bounds
 }

@@ -10,7 +10,7 @@ namespace multimargin {
 namespace {
 
 using testing::check_optimal;
-using testing::PlainLook;
+using testing::PlainCheck;
 using testing::TwoClouds;
 
 const std::vector<double> costs{0.1, 0.4, 2.0, 2.5, 300.0};
@@ -35,11 +35,11 @@ void check_points(const TwoClouds& clouds, const BinaryPath& path, Loss loss, do
         const PathPoint& point = path.points[k];
         CHECK(point.report.stop_reason == StopReason::converged && point.report.verified);
         const TwoClouds here = at(clouds, path, costs[k]);
-        const PlainLook look(here, loss, point.amounts);
-        check_optimal(here, loss, look, tol + 1e-9);
-        CHECK_CLOSE(point.report.dual, look.dual, 1e-9 * (1.0 + look.primal));
-        CHECK_CLOSE(point.report.bias, look.bias, 1e-8);
-        CHECK(point.report.n_support == look.n_support);
+        const PlainCheck exact(here, loss, point.variables);
+        check_optimal(here, loss, exact, tol + 1e-9);
+        CHECK_CLOSE(point.report.dual, exact.dual, 1e-9 * (1.0 + exact.primal));
+        CHECK_CLOSE(point.report.bias, exact.bias, 1e-8);
+        CHECK(point.report.n_support == exact.n_support);
     }
 }
 
@@ -88,11 +88,11 @@ TEST(binary_path_starts_from_the_point_before) {
     // Where no variable is at its bound any more, a larger C changes nothing.
     const PathPoint &before = paths[0].points[3], &after = paths[0].points[4];
     double largest = 0.0;
-    for (const double a : before.amounts) largest = std::max(largest, a);
+    for (const double a : before.variables) largest = std::max(largest, a);
     CHECK(largest < 1e3);
     CHECK(after.report.iterations == 0);
-    for (std::size_t e = 0; e < after.amounts.size(); ++e) {
-        CHECK_CLOSE(after.amounts[e], before.amounts[e], 1e-2 * (1.0 + before.amounts[e]));
+    for (std::size_t e = 0; e < after.variables.size(); ++e) {
+        CHECK_CLOSE(after.variables[e], before.variables[e], 1e-2 * (1.0 + before.variables[e]));
     }
 }
 
@@ -111,7 +111,7 @@ TEST(binary_path_does_not_depend_on_the_threads) {
     solve_paths(source, three, Cs, Loss::hinge, options, pool, nullptr);
     for (std::size_t t = 0; t < one.size(); ++t) {
         for (std::size_t k = 0; k < Cs.size(); ++k) {
-            CHECK(one[t].points[k].amounts == three[t].points[k].amounts);
+            CHECK(one[t].points[k].variables == three[t].points[k].variables);
             CHECK(one[t].points[k].report.bias == three[t].points[k].report.bias);
         }
     }

@@ -22,25 +22,25 @@ struct Shares {
 
     Shares() : clouds(30, 70, 3, 5), source(clouds.source()) {
         testing::Numbers numbers(8);
-        for (auto& each : amounts) {
+        for (auto& each : variables) {
             each = numbers.many<double>(n_costs * width, -0.5, 1.0);
             for (double& a : each) a = std::max(a, 0.0);
         }
-        std::copy_n(amounts[1].begin() + width, width, amounts[1].begin() + 2 * width);
+        std::copy_n(variables[1].begin() + width, width, variables[1].begin() + 2 * width);
     }
 
     PathShare share(Index first_column) const {
         PathShare made;
         for (Index i = 0; i < n_rows; ++i) made.rows.push_back(clouds.rows[unsigned_index(i)]);
         for (Index j = 0; j < 70; ++j) made.columns.push_back(clouds.rows[unsigned_index((first_column + j) % 100)]);
-        made.members = {{amounts[0].data(), width, 5, 1.0}, {amounts[1].data(), width, 0, -1.0}};
+        made.members = {{variables[0].data(), width, 5, 1.0}, {variables[1].data(), width, 0, -1.0}};
         made.n_costs = n_costs;
         return made;
     }
 
     TwoClouds clouds;
     DenseSource source;
-    std::array<AlignedVector<double>, 2> amounts;
+    std::array<AlignedVector<double>, 2> variables;
 };
 
 }  // namespace
@@ -59,7 +59,7 @@ TEST(path_sums_by_hand) {
                     for (Index j = 0; j < 70; ++j, ++found) {
                         double sum = 0.0;
                         for (Index i = 0; i < Shares::n_rows; ++i) {
-                            const double a = member.amounts[k * member.stride + member.first + i];
+                            const double a = member.variables[k * member.stride + member.first + i];
                             sum += member.sign * a * given.clouds.kernel(i, (static_cast<Index>(s) * 40 + j) % 100);
                         }
                         CHECK_CLOSE(*found, sum, 1e-12);
@@ -69,8 +69,8 @@ TEST(path_sums_by_hand) {
             for (Index k = 0; k < Shares::n_costs; ++k) {
                 Index count = 0;
                 for (Index i = 0; i < Shares::n_rows; ++i) {
-                    count += given.amounts[0][unsigned_index(k * Shares::width + 5 + i)] > 0.0 ||
-                             given.amounts[1][unsigned_index(k * Shares::width + i)] > 0.0;
+                    count += given.variables[0][unsigned_index(k * Shares::width + 5 + i)] > 0.0 ||
+                             given.variables[1][unsigned_index(k * Shares::width + i)] > 0.0;
                 }
                 CHECK(shares[s].n_support[unsigned_index(k)] == count && count > 0);
             }

@@ -12,7 +12,7 @@ namespace {
 
 using testing::check_optimal;
 using testing::Numbers;
-using testing::PlainLook;
+using testing::PlainCheck;
 using testing::TwoClouds;
 
 constexpr Loss losses[] = {Loss::hinge, Loss::squared_hinge};
@@ -37,21 +37,21 @@ struct Work {
         start_at(std::vector<double>(all.size(), 0.0));
     }
 
-    void start_at(const std::vector<double>& amounts) {
-        start = amounts;
-        descent.load(problem, all, amounts, PlainLook(clouds, loss, amounts).E);
+    void start_at(const std::vector<double>& variables) {
+        start = variables;
+        descent.load(problem, all, variables, PlainCheck(clouds, loss, variables).E);
     }
     Outcome run(double target, Index max_steps = no_limit, double seconds = infinity) {
         MatrixRows<T> rows(matrix.data(), round_up(problem.size(), simd::panel_width));
         Monitor monitor(nullptr, seconds);
         return descent.run(rows, target, max_steps, monitor);
     }
-    std::vector<double> amounts() const {
+    std::vector<double> variables() const {
         std::vector<double> values;
-        for (Index e = 0; e < descent.size(); ++e) values.push_back(descent.amount(e));
+        for (Index e = 0; e < descent.size(); ++e) values.push_back(descent.variable(e));
         return values;
     }
-    PlainLook look() const { return {clouds, loss, amounts()}; }
+    PlainCheck check() const { return {clouds, loss, variables()}; }
 
     const TwoClouds& clouds;
     Loss loss;
@@ -63,18 +63,18 @@ struct Work {
     BinaryDescent<T> descent;
 };
 
-// What the descent believes, against plain loops. `rounding`: of its scores.
+// What the descent believes, against plain loops. `rounding`: of its errors.
 template <class T>
-PlainLook check_account(const Work<T>& work, double rounding) {
-    const PlainLook look = work.look();
-    for (std::size_t e = 0; e < look.E.size(); ++e) {
-        CHECK_CLOSE(work.descent.score(static_cast<Index>(e)), look.E[e], rounding);
+PlainCheck check_account(const Work<T>& work, double rounding) {
+    const PlainCheck exact = work.check();
+    for (std::size_t e = 0; e < exact.E.size(); ++e) {
+        CHECK_CLOSE(work.descent.error(static_cast<Index>(e)), exact.E[e], rounding);
     }
-    const double before = PlainLook(work.clouds, work.loss, work.start).dual;
-    CHECK_CLOSE(work.descent.gain(), look.dual - before, 10.0 * rounding * (1.0 + look.mass));
-    CHECK(std::abs(look.sum) <= 1e-13 * (1.0 + look.mass));
-    CHECK(look.in_box);
-    return look;
+    const double before = PlainCheck(work.clouds, work.loss, work.start).dual;
+    CHECK_CLOSE(work.descent.gain(), exact.dual - before, 10.0 * rounding * (1.0 + exact.mass));
+    CHECK(std::abs(exact.sum) <= 1e-13 * (1.0 + exact.mass));
+    CHECK(exact.in_box);
+    return exact;
 }
 
 void vary_weights(TwoClouds& clouds, double low, double high) {
@@ -92,9 +92,9 @@ TEST(binary_descent_finds_the_optimum) {
             if (C == 1.0) vary_weights(clouds, 0.1, 3.0);
             Work<double> work(clouds, loss);
             CHECK(work.run(1e-8) == Outcome::satisfied && work.descent.violation() <= 1e-8);
-            const PlainLook look = check_account(work, 1e-12 * (1.0 + C));
-            check_optimal(clouds, loss, look, 1e-8 + 1e-11 * C);
-            CHECK_CLOSE(work.descent.violation(), look.violation, 1e-11 * (1.0 + C));
+            const PlainCheck exact = check_account(work, 1e-12 * (1.0 + C));
+            check_optimal(clouds, loss, exact, 1e-8 + 1e-11 * C);
+            CHECK_CLOSE(work.descent.violation(), exact.violation, 1e-11 * (1.0 + C));
             Work<float> coarse(clouds, loss);
             const double reachable = 1e-4 * (1.0 + C);
             CHECK(coarse.run(reachable) == Outcome::satisfied);
@@ -110,7 +110,7 @@ TEST(binary_descent_reaches_bounds_exactly) {
     CHECK(work.run(1e-9) == Outcome::satisfied);
     Index at_zero = 0, at_cap = 0;
     for (std::size_t e = 0; e < clouds.C.size(); ++e) {
-        const double a = work.descent.amount(static_cast<Index>(e));
+        const double a = work.descent.variable(static_cast<Index>(e));
         at_zero += a == 0.0 ? 1 : 0;
         at_cap += a == clouds.C[e] ? 1 : 0;
         CHECK(a == 0.0 || a > 1e-12);  // neither is a bound missed by rounding
@@ -134,13 +134,13 @@ TEST(binary_descent_reaches_a_bound_that_addition_misses) {
             Work<double> work(clouds);
             work.start_at({a, a});
             CHECK(work.run(1e-9) == Outcome::satisfied);
-            CHECK(work.descent.amount(first_lighter ? 0 : 1) == C);
+            CHECK(work.descent.variable(first_lighter ? 0 : 1) == C);
         }
     }
 }
 
 TEST(binary_descent_takes_the_pair_of_largest_gain) {
-    // At zero all positive scores tie and the first is taken; the second follows from kernel and ridges.
+    // At zero all positive errors tie and the first is taken; the second follows from kernel and ridges.
     for (const Loss loss : losses) {
         TwoClouds clouds(30, 60, 3, 12);
         vary_weights(clouds, 0.1, 5.0);
@@ -152,7 +152,7 @@ TEST(binary_descent_takes_the_pair_of_largest_gain) {
             const double bend = work.problem.diagonal(0) + work.problem.diagonal(j) - 2.0 * clouds.kernel(0, j);
             if (4.0 / bend > best) best = 4.0 / bend, second = j;
         }
-        for (Index e = 0; e < 90; ++e) CHECK((work.descent.amount(e) > 0.0) == (e == 0 || e == second));
+        for (Index e = 0; e < 90; ++e) CHECK((work.descent.variable(e) > 0.0) == (e == 0 || e == second));
     }
 }
 
@@ -163,8 +163,8 @@ TEST(binary_descent_takes_the_most_violating_pair) {
         vary_weights(clouds, 0.1, 5.0);
         Work<double> work(clouds, loss, true);
         for (int i = 0; i < 40; ++i) {
-            const PlainLook before = work.look();
-            const std::vector<double> a = work.amounts();
+            const PlainCheck before = work.check();
+            const std::vector<double> a = work.variables();
             Index low = -1, up = -1;
             for (Index e = 0; e < 90; ++e) {
                 const std::size_t k = unsigned_index(e);
@@ -174,11 +174,11 @@ TEST(binary_descent_takes_the_most_violating_pair) {
             work.start_at(a);
             CHECK(work.run(1e-9, 1) == Outcome::out_of_steps);
             for (Index e = 0; e < 90; ++e) {
-                CHECK((work.descent.amount(e) != a[unsigned_index(e)]) == (e == up || e == low));
+                CHECK((work.descent.variable(e) != a[unsigned_index(e)]) == (e == up || e == low));
             }
         }
         CHECK(work.run(1e-8) == Outcome::satisfied);
-        check_optimal(clouds, loss, work.look(), 1e-8 + 1e-11);
+        check_optimal(clouds, loss, work.check(), 1e-8 + 1e-11);
     }
 }
 
@@ -189,7 +189,8 @@ TEST(binary_descent_of_a_kernel_that_is_not_positive) {
         Work<double> work(clouds);
         work.matrix[1] = work.matrix[64] = 1.5;  // curvature -1: to the bound, or as far as its floor says
         CHECK(work.run(1e-9, 1) != Outcome::stuck);
-        CHECK(work.descent.amount(0) == std::min(C, 2.0 / 1e-12) && work.descent.amount(1) == work.descent.amount(0));
+        CHECK(work.descent.variable(0) == std::min(C, 2.0 / 1e-12) &&
+              work.descent.variable(1) == work.descent.variable(0));
     }
 }
 
@@ -199,17 +200,17 @@ TEST(binary_descent_of_one_pair) {
         clouds.C = first_lighter ? std::vector<double>{0.125, 7.0} : std::vector<double>{7.0, 0.125};
         Work<double> work(clouds);
         CHECK(work.run(1e-9) == Outcome::satisfied && work.descent.steps() == 1);
-        CHECK(work.descent.amount(0) == 0.125 && work.descent.amount(1) == 0.125);
+        CHECK(work.descent.variable(0) == 0.125 && work.descent.variable(1) == 0.125);
         CHECK(work.descent.violation() == 0.0);  // nobody may rise, or nobody may fall
         clouds.C = {1e6, 1e6};
         Work<double> inside(clouds);
         CHECK(inside.run(1e-9) == Outcome::satisfied);
         const double expected = 1.0 / (1.0 - clouds.kernel(0, 1));  // 2 / (k11 + k22 - 2 k12)
-        CHECK_CLOSE(inside.descent.amount(0), expected, 1e-12 * expected);
+        CHECK_CLOSE(inside.descent.variable(0), expected, 1e-12 * expected);
         Work<double> squared(clouds, Loss::squared_hinge);
         CHECK(squared.run(1e-9) == Outcome::satisfied);
         const double softer = 2.0 / (2.0 - 2.0 * clouds.kernel(0, 1) + 2.0 * 0.5e-6);
-        CHECK_CLOSE(squared.descent.amount(1), softer, 1e-12 * softer);
+        CHECK_CLOSE(squared.descent.variable(1), softer, 1e-12 * softer);
     }
 }
 
@@ -221,14 +222,14 @@ TEST(binary_descent_from_a_feasible_point) {
         CHECK(cold.run(1e-8) == Outcome::satisfied);
         BinaryState state(cold.problem);
         Numbers numbers(1);
-        for (double& a : state.amounts) a = numbers.uniform(-0.5, 2.5);
+        for (double& a : state.variables) a = numbers.uniform(-0.5, 2.5);
         make_feasible(warm.problem, state);
-        warm.start_at(state.amounts);
+        warm.start_at(state.variables);
         CHECK(warm.run(1e-8) == Outcome::satisfied);
-        const PlainLook look = check_account(warm, 1e-11);
-        check_optimal(clouds, loss, look, 2e-8);
-        CHECK_CLOSE(look.dual, cold.look().dual, 1e-6);
-        warm.start_at(warm.amounts());
+        const PlainCheck exact = check_account(warm, 1e-11);
+        check_optimal(clouds, loss, exact, 2e-8);
+        CHECK_CLOSE(exact.dual, cold.check().dual, 1e-6);
+        warm.start_at(warm.variables());
         CHECK(warm.run(2e-8) == Outcome::satisfied && warm.descent.steps() == 0 && warm.descent.gain() == 0.0);
     }
 }
@@ -241,15 +242,15 @@ TEST(binary_descent_counts_steps_from_the_load) {
     for (const Index limit : {0, 1, 5, 6, 40}) {
         CHECK(work.run(1e-9, limit) == Outcome::out_of_steps);
         CHECK(work.descent.steps() == limit);
-        const PlainLook look = check_account(work, 1e-12);
-        CHECK(limit == 0 || look.dual > dual);  // no step loses
-        CHECK(look.violation > 1e-9 && work.descent.violation() > 1e-9);
-        CHECK_CLOSE(work.descent.violation(), look.violation, 1e-12);
-        dual = look.dual;
+        const PlainCheck exact = check_account(work, 1e-12);
+        CHECK(limit == 0 || exact.dual > dual);  // no step loses
+        CHECK(exact.violation > 1e-9 && work.descent.violation() > 1e-9);
+        CHECK_CLOSE(work.descent.violation(), exact.violation, 1e-12);
+        dual = exact.dual;
         taken = limit;
     }
     CHECK(whole.run(1e-9, taken) == Outcome::out_of_steps);
-    CHECK(whole.amounts() == work.amounts());  // where it paused makes no difference
+    CHECK(whole.variables() == work.variables());  // where it paused makes no difference
     CHECK(work.run(1e-9) == Outcome::satisfied && work.descent.steps() > 40);
     work.start_at(work.start);
     CHECK(work.descent.steps() == 0 && work.descent.gain() == 0.0 && work.descent.violation() == infinity);
@@ -280,8 +281,8 @@ TEST(binary_descent_of_points_that_are_all_the_same) {
     std::fill(clouds.X.begin(), clouds.X.end(), 0.5);
     Work<double> work(clouds);
     CHECK(work.run(1e-9) == Outcome::satisfied);
-    CHECK(work.look().mass == 40.0);  // the smaller class is at its bound and balanced by the other
-    check_optimal(clouds, Loss::hinge, work.look(), 1e-9);
+    CHECK(work.check().mass == 40.0);  // the smaller class is at its bound and balanced by the other
+    check_optimal(clouds, Loss::hinge, work.check(), 1e-9);
 }
 
 TEST(binary_descent_stops_by_the_monitor) {
@@ -292,19 +293,19 @@ TEST(binary_descent_stops_by_the_monitor) {
     CHECK(work.descent.steps() == 32);  // where it asks next
     check_account(work, 1e-12);
     CHECK(work.run(1e-9) == Outcome::satisfied);
-    check_optimal(clouds, Loss::hinge, work.look(), 2e-9);
+    check_optimal(clouds, Loss::hinge, work.check(), 2e-9);
     Work<double> untouched(clouds);
     CHECK(untouched.run(1e-9, no_limit, 0.0) == Outcome::stopped && untouched.descent.steps() == 0);
-    CHECK(untouched.look().mass == 0.0);
+    CHECK(untouched.check().mass == 0.0);
 }
 
 TEST(binary_descent_says_when_it_is_stuck) {
     TwoClouds clouds(3, 3, 2, 2);
     clouds.C.assign(6, 1e17);
     Work<double> work(clouds);
-    // steps of the size of the scores' differences are lost beside such variables
-    std::vector<double> scores{-1.0, -1.0, -1.0, -0.5, -0.5, -0.5};
-    work.descent.load(work.problem, work.all, std::vector<double>(6, 0.9e17), scores);
+    // steps of the size of the errors' differences are lost beside such variables
+    std::vector<double> errors{-1.0, -1.0, -1.0, -0.5, -0.5, -0.5};
+    work.descent.load(work.problem, work.all, std::vector<double>(6, 0.9e17), errors);
     CHECK(work.run(1e-9) == Outcome::stuck && work.descent.steps() == 0);
     CHECK(work.descent.violation() == 0.5);
 }
@@ -319,30 +320,30 @@ TEST(binary_descent_on_some_of_the_examples) {
         for (Index e = 1; e < 100; e += 3) some.push_back(e), rows.push_back(problem.row(e));
         BinaryState state(problem);
         Numbers numbers(3);
-        for (double& a : state.amounts) a = numbers.uniform(0.0, 1.0);
+        for (double& a : state.variables) a = numbers.uniform(0.0, 1.0);
         make_feasible(problem, state);
-        state.scores = PlainLook(clouds, loss, state.amounts).E;
+        state.errors = PlainCheck(clouds, loss, state.variables).E;
         BinaryDescent<double> descent;
-        descent.load(problem, some, state.amounts, state.scores);
+        descent.load(problem, some, state.variables, state.errors);
         CacheCounters counters;
         RowMemory<double> memory;
         SlotRows<double> slots(source, rows, 0.0, counters, memory);
         Monitor monitor(nullptr, infinity);
         CHECK(descent.run(slots, 1e-8, no_limit, monitor) == Outcome::satisfied);
         for (std::size_t k = 0; k < some.size(); ++k) {
-            state.amounts[unsigned_index(some[k])] = descent.amount(static_cast<Index>(k));
+            state.variables[unsigned_index(some[k])] = descent.variable(static_cast<Index>(k));
         }
-        const PlainLook look(clouds, loss, state.amounts);
-        CHECK(look.feasible());
+        const PlainCheck exact(clouds, loss, state.variables);
+        CHECK(exact.feasible());
         BinaryInterval interval;
         for (std::size_t k = 0; k < some.size(); ++k) {
             const Index e = some[k];
-            CHECK_CLOSE(descent.score(static_cast<Index>(k)), look.E[unsigned_index(e)], 1e-11);
-            const double a = state.amounts[unsigned_index(e)], score = look.E[unsigned_index(e)];
-            if (problem.may_rise(e, a)) interval.lowest_up = std::min(interval.lowest_up, score);
-            if (problem.may_fall(e, a)) interval.largest_low = std::max(interval.largest_low, score);
+            CHECK_CLOSE(descent.error(static_cast<Index>(k)), exact.E[unsigned_index(e)], 1e-11);
+            const double a = state.variables[unsigned_index(e)], error = exact.E[unsigned_index(e)];
+            if (problem.may_rise(e, a)) interval.lowest_up = std::min(interval.lowest_up, error);
+            if (problem.may_fall(e, a)) interval.largest_low = std::max(interval.largest_low, error);
         }
-        CHECK(interval.violation() <= 1e-8 + 1e-11 && look.violation > 1e-3);
+        CHECK(interval.violation() <= 1e-8 + 1e-11 && exact.violation > 1e-3);
         CHECK(counters.rows_computed > 0);
     }
 }

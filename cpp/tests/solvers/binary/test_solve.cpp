@@ -9,7 +9,7 @@ namespace {
 
 using testing::check_optimal;
 using testing::Numbers;
-using testing::PlainLook;
+using testing::PlainCheck;
 using testing::TwoClouds;
 
 constexpr Loss losses[] = {Loss::hinge, Loss::squared_hinge};
@@ -22,34 +22,34 @@ BinaryReport solve_alone(const BinaryProblem& problem, BinaryState& state, const
     return solve_binary(problem, state, options, monitor, team, memory);
 }
 
-// A verified report says what plain loops find, and all scores that matter are as good as new.
-void check_report(const PlainLook& look, const BinaryState& state, const BinaryReport& report) {
-    CHECK(report.verified && state.scores_current);
-    const double scale = 1.0 + look.primal;
-    CHECK_CLOSE(report.violation, look.violation, 1e-11 * (1.0 + look.mass));
-    CHECK_CLOSE(report.dual, look.dual, 1e-11 * scale);
-    CHECK_CLOSE(report.primal, look.primal, 1e-11 * scale);
-    CHECK_CLOSE(report.bias, look.bias, 1e-11 * (1.0 + look.mass));
-    CHECK(report.n_support == look.n_support);
+// A verified report says what plain loops find, and all errors that matter are as good as new.
+void check_report(const PlainCheck& exact, const BinaryState& state, const BinaryReport& report) {
+    CHECK(report.verified && state.errors_current);
+    const double scale = 1.0 + exact.primal;
+    CHECK_CLOSE(report.violation, exact.violation, 1e-11 * (1.0 + exact.mass));
+    CHECK_CLOSE(report.dual, exact.dual, 1e-11 * scale);
+    CHECK_CLOSE(report.primal, exact.primal, 1e-11 * scale);
+    CHECK_CLOSE(report.bias, exact.bias, 1e-11 * (1.0 + exact.mass));
+    CHECK(report.n_support == exact.n_support);
 }
 
-PlainLook check_converged(const TwoClouds& clouds, Loss loss, const BinaryState& state, const BinaryReport& report,
-                          double tol) {
+PlainCheck check_converged(const TwoClouds& clouds, Loss loss, const BinaryState& state, const BinaryReport& report,
+                           double tol) {
     CHECK(report.stop_reason == StopReason::converged && report.violation <= tol);
-    const PlainLook look(clouds, loss, state.amounts);
-    check_report(look, state, report);
-    check_optimal(clouds, loss, look, tol + 1e-11 * look.mass);
-    return look;
+    const PlainCheck exact(clouds, loss, state.variables);
+    check_report(exact, state, report);
+    check_optimal(clouds, loss, exact, tol + 1e-11 * exact.mass);
+    return exact;
 }
 
 void check_usable(const TwoClouds& clouds, Loss loss, const BinaryState& state, const BinaryReport& report) {
-    const PlainLook look(clouds, loss, state.amounts);
-    CHECK(look.feasible());
+    const PlainCheck exact(clouds, loss, state.variables);
+    CHECK(exact.feasible());
     CHECK(std::isfinite(report.bias));
-    CHECK(report.n_support == look.n_support);
-    CHECK(report.verified == state.scores_current);
+    CHECK(report.n_support == exact.n_support);
+    CHECK(report.verified == state.errors_current);
     CHECK(report.verified || report.primal == infinity);
-    if (report.verified) check_report(look, state, report);
+    if (report.verified) check_report(exact, state, report);
 }
 
 // Large C, many wrong labels, a tolerance that takes long to reach.
@@ -82,12 +82,12 @@ TEST(binary_solve_converges_for_every_choice) {
                 options.tol = precision == Precision::float64 ? 1e-8 : 1e-3;
                 BinaryState state(problem);
                 const BinaryReport report = solve_alone(problem, state, options);
-                const PlainLook look = check_converged(clouds, loss, state, report, options.tol);
+                const PlainCheck exact = check_converged(clouds, loss, state, report, options.tol);
                 CHECK(report.float64_rows == (precision == Precision::float64));
                 CHECK(report.iterations > 0 && report.kernel_rows > 0);
-                if (reference == infinity) reference = look.primal;
-                CHECK(look.dual <= reference + 1e-4);
-                CHECK_CLOSE(look.dual, reference, 200.0 * 3.0 * options.tol);
+                if (reference == infinity) reference = exact.primal;
+                CHECK(exact.dual <= reference + 1e-4);
+                CHECK_CLOSE(exact.dual, reference, 200.0 * 3.0 * options.tol);
             }
         }
     }
@@ -135,7 +135,7 @@ TEST(binary_solve_takes_float64_where_float32_is_too_coarse) {
 }
 
 TEST(binary_solve_goes_on_after_many_steps) {
-    // more steps than fit between two looks at the exact scores
+    // more steps than fit between two looks at the exact errors
     TwoClouds clouds(30, 30, 3, 3);
     clouds.C.assign(clouds.C.size(), 1e7);
     const DenseSource source = clouds.source();
@@ -146,8 +146,8 @@ TEST(binary_solve_goes_on_after_many_steps) {
     const BinaryReport report = solve_alone(problem, state, options);
     CHECK(report.iterations > 7000);
     CHECK(report.stop_reason == StopReason::converged);
-    const PlainLook look(clouds, Loss::hinge, state.amounts);
-    CHECK(look.feasible() && look.violation <= 1e-6 + 1e-13 * look.mass);
+    const PlainCheck exact(clouds, Loss::hinge, state.variables);
+    CHECK(exact.feasible() && exact.violation <= 1e-6 + 1e-13 * exact.mass);
 }
 
 TEST(binary_solve_of_two_examples) {
@@ -168,15 +168,15 @@ TEST(binary_solve_starts_where_it_stands) {
         const Options options;
         BinaryState state(problem);
         const BinaryReport first = solve_alone(problem, state, options);
-        BinaryState copy(problem);  // the amounts alone: scores are computed anew
-        copy.amounts = state.amounts;
+        BinaryState copy(problem);  // the variables alone: errors are computed anew
+        copy.variables = state.variables;
         const BinaryReport again = solve_alone(problem, copy, options);
         CHECK(again.iterations <= 5 && again.iterations < first.iterations);
         check_converged(clouds, loss, copy, again, options.tol);
         // a start that is not feasible
         BinaryState bad(problem);
         Numbers numbers(1);
-        for (double& a : bad.amounts) a = numbers.uniform(-5.0, 5.0);
+        for (double& a : bad.variables) a = numbers.uniform(-5.0, 5.0);
         check_converged(clouds, loss, bad, solve_alone(problem, bad, options), options.tol);
     }
 }
@@ -210,7 +210,7 @@ TEST(binary_solve_max_iter_that_is_just_enough_is_no_failure) {
     options.max_iter = solve_alone(problem, state, options).iterations;
     const BinaryReport report = solve_alone(problem, limited, options);
     CHECK(report.stop_reason == StopReason::converged && report.iterations == options.max_iter);
-    CHECK(limited.amounts == state.amounts);
+    CHECK(limited.variables == state.variables);
 }
 
 TEST(binary_solve_max_iter_with_tol_met_is_convergence) {
@@ -258,16 +258,16 @@ TEST(binary_solve_stopped_before_the_first_look_verifies_nothing) {
     Options options;
     BinaryState state(problem);
     const BinaryReport first = solve_alone(problem, state, options);
-    CHECK(first.verified && state.scores_current);
-    const std::vector<double> amounts = state.amounts;
+    CHECK(first.verified && state.errors_current);
+    const std::vector<double> variables = state.variables;
     options.max_time = 0.0;
     const BinaryReport again = solve_alone(problem, state, options);
     CHECK(again.stop_reason == StopReason::max_time && !again.verified && again.primal == infinity);
     CHECK_CLOSE(again.bias, first.bias, 1e-2);
-    CHECK(state.amounts == amounts && !state.scores_current);
+    CHECK(state.variables == variables && !state.errors_current);
     check_usable(clouds, Loss::hinge, state, again);
-    BinaryState copy(problem);  // nor does it know any score
-    copy.amounts = amounts;
+    BinaryState copy(problem);  // nor does it know any error
+    copy.variables = variables;
     CHECK_CLOSE(solve_alone(problem, copy, options).bias, first.bias, 1e-2);
 }
 
@@ -331,7 +331,7 @@ TEST(binary_solve_is_never_endless) {
         const BinaryReport report = solve_alone(problem, state, options);
         CHECK(report.stop_reason == StopReason::stalled);
         CHECK(report.verified && report.violation < c.reached);
-        CHECK(PlainLook(clouds, Loss::hinge, state.amounts).feasible());
+        CHECK(PlainCheck(clouds, Loss::hinge, state.variables).feasible());
     }
 }
 

@@ -29,19 +29,19 @@ LinearProblem linear(const Clouds& clouds, Machine machine, Loss loss, double of
     return {clouds.view(), std::move(machine), loss, clouds.rows, clouds.y, clouds.C, offset};
 }
 
-// The state of the kernel problem that has these amounts, with scores computed from kernel values.
-Summary exact_look(const Clouds& clouds, const LinearProblem& problem, const std::vector<double>& amounts) {
+// The state of the kernel problem that has these variables, with scores computed from kernel values.
+Summary exact_check(const Clouds& clouds, const LinearProblem& problem, const std::vector<double>& variables) {
     const DenseSource source(clouds.view(), linear_kernel(problem.offset));
     const Problem other = clouds.problem(source, problem.machine, problem.loss);
     FullState state(other);
     const Index width = other.machine().max_components();
     for (Index e = 0; e < other.size(); ++e) {
         for (Index p = 0; p < width; ++p) {
-            state.amount(p, e) = amounts[unsigned_index(other.given_position(e) * width + p)];
+            state.variable(p, e) = variables[unsigned_index(other.given_position(e) * width + p)];
         }
     }
     ThreadTeam team(1);
-    refresh_columns(other, state, team, nullptr);
+    refresh_scores(other, state, team, nullptr);
     return summarize(other, state);
 }
 
@@ -62,12 +62,12 @@ void check_machine(const Machine& machine, Loss loss, double offset) {
     LinearDescent descent(problem, options, nullptr);
     const LinearReport report = descent.run();
     CHECK(report.stop_reason == StopReason::converged && report.verified);
-    const Summary look = exact_look(clouds, problem, descent.amounts());
-    CHECK(look.violation <= 1.001e-5);
-    CHECK_CLOSE(look.violation, report.violation, 1e-9);
-    CHECK_CLOSE(look.dual, report.dual, 1e-10 * look.dual);
-    CHECK_CLOSE(look.dual, solve_by_kernel(clouds, problem, 1e-5), 1e-6 * look.dual);
-    CHECK(look.n_support == report.n_support);
+    const Summary check = exact_check(clouds, problem, descent.variables());
+    CHECK(check.violation <= 1.001e-5);
+    CHECK_CLOSE(check.violation, report.violation, 1e-9);
+    CHECK_CLOSE(check.dual, report.dual, 1e-10 * check.dual);
+    CHECK_CLOSE(check.dual, solve_by_kernel(clouds, problem, 1e-5), 1e-6 * check.dual);
+    CHECK(check.n_support == report.n_support);
     CHECK(static_cast<Index>(descent.weights().size()) == (5 + (offset > 0.0 ? 1 : 0)) * machine.n_classes);
 }
 
@@ -130,7 +130,7 @@ TEST(linear_descent_steps_raise_the_dual) {
         const LinearReport report = descent.run();
         CHECK(report.stop_reason == StopReason::max_iter && report.iterations == steps);
         CHECK(report.dual >= before);
-        CHECK_CLOSE(exact_look(clouds, problem, descent.amounts()).dual, report.dual, 1e-12);
+        CHECK_CLOSE(exact_check(clouds, problem, descent.variables()).dual, report.dual, 1e-12);
         before = report.dual;
     }
 }
@@ -162,8 +162,8 @@ TEST(linear_descent_refuses_what_does_not_fit) {
     const LinearProblem problem = make({0, 1}, {0, 1}, 1.0, 0.0);
     const LinearOptions options;
     LinearDescent descent(problem, options, nullptr);
-    const std::vector<double> amounts(3, 0.0);
-    CHECK_THROWS(descent.start(amounts), std::invalid_argument);
+    const std::vector<double> variables(3, 0.0);
+    CHECK_THROWS(descent.start(variables), std::invalid_argument);
 }
 
 TEST(linear_binary_is_the_same_for_any_number_of_threads) {
@@ -178,8 +178,8 @@ TEST(linear_binary_is_the_same_for_any_number_of_threads) {
         for (std::size_t t = 0; t < tasks.size(); ++t) {
             CHECK(tasks[t].finished && tasks[t].report.stop_reason == StopReason::converged &&
                   tasks[t].report.verified);
-            if (n_threads == 1) first.push_back(tasks[t].amounts);
-            CHECK(tasks[t].amounts == first[t]);
+            if (n_threads == 1) first.push_back(tasks[t].variables);
+            CHECK(tasks[t].variables == first[t]);
         }
     }
 }

@@ -59,8 +59,8 @@ TEST(linear_newton_is_the_same_for_any_number_of_threads) {
             const LinearSetting setting{Loss::hinge, 0.0, true};
             solve_newton_binary(clouds.view(), tasks, setting, options_for(1e-3, n_threads), nullptr);
             for (std::size_t t = 0; t < tasks.size(); ++t) {
-                if (n_threads == 1) first.push_back(tasks[t].amounts);
-                CHECK(tasks[t].amounts == first[t] && tasks[t].report.violation <= 1e-3);
+                if (n_threads == 1) first.push_back(tasks[t].variables);
+                CHECK(tasks[t].variables == first[t] && tasks[t].report.violation <= 1e-3);
             }
         }
     }
@@ -73,7 +73,7 @@ TEST(linear_newton_from_near_weights) {
     add_tasks(warm, {3000}, 1.2);
     const LinearSetting setting{Loss::hinge, 1.0};
     solve_newton_binary(clouds.view(), cold, setting, options_for(1e-4, 1), nullptr);
-    warm[0].amounts = cold[0].amounts;
+    warm[0].variables = cold[0].variables;
     warm[0].start.weights = cold[0].weights;
     solve_newton_binary(clouds.view(), warm, setting, options_for(1e-4, 1), nullptr);
     CHECK(warm[0].report.stop_reason == StopReason::converged && warm[0].report.violation <= 1e-4);

@@ -163,7 +163,7 @@ TEST(active_set_reaches_the_optimum) {
                     CHECK(result.success);
                     workspace.scatter(block.state);
                     ThreadTeam team(1);
-                    CHECK(refresh_columns(block.problem, block.state, team, nullptr));
+                    CHECK(refresh_scores(block.problem, block.state, team, nullptr));
                     const Summary summary = summarize(block.problem, block.state);
                     CHECK(summary.violation <= 2.0 * tol + 1e-9 * C);
                     CHECK_CLOSE(summary.dual - before, result.gain, 1e-6 * (1.0 + summary.dual));

@@ -57,11 +57,11 @@ struct BlockCase {
     // The block's variables, and scores that owe nothing to the solver.
     void take(const Workspace& block) {
         block.scatter(state);
-        CHECK(refresh_columns(problem, state, team, nullptr));
+        CHECK(refresh_scores(problem, state, team, nullptr));
         FullState feasible = state;
         make_feasible(problem, feasible);
-        for (std::size_t k = 0; k < state.amounts.size(); ++k) {
-            CHECK_CLOSE(state.amounts[k], feasible.amounts[k], 1e-12 * C);
+        for (std::size_t k = 0; k < state.variables.size(); ++k) {
+            CHECK_CLOSE(state.variables[k], feasible.variables[k], 1e-12 * C);
         }
     }
 
@@ -123,7 +123,7 @@ AlignedVector<double> amounts_of(BlockCase& c, std::span<const Index> members, c
     BlockSolver<T> solver = c.solver<T>(false);
     Workspace block(c.problem, c.state, {members.begin(), members.end()});
     CHECK(solver.solve(block, place, 1e-3, no_limit));
-    return block.all_amounts();
+    return block.all_variables();
 }
 
 // One value is as good as the other to the bit, so that the solutions are.
@@ -283,7 +283,7 @@ TEST(block_solver_part_of_a_problem) {
             c.check_solved<float>(block, 1e-3, 0.0);
             for (Index e = 0; e < n; ++e) {
                 for (Index p = 0; p < c.problem.machine().max_components(); ++p) {
-                    if (e % 3 != 1) CHECK(c.state.amount(p, e) == before.amount(p, e));
+                    if (e % 3 != 1) CHECK(c.state.variable(p, e) == before.variable(p, e));
                 }
             }
         }
@@ -293,15 +293,15 @@ TEST(block_solver_part_of_a_problem) {
 TEST(block_solver_same_for_any_number_of_threads) {
     for (const auto machine : {testing::ww, testing::atm}) {
         BlockCase c(machine(d), Loss::hinge, 1.0, 0.8);
-        const auto amounts = [&]<class T>(T, Index n_threads) {
+        const auto variables = [&]<class T>(T, Index n_threads) {
             ThreadTeam team(n_threads);
             BlockSolver<T> solver(c.problem, false, c.monitor, c.tally, team);
             Workspace block(c.problem, c.state, c.all);
             CHECK(solver.solve(block, {}, 1e-3, no_limit));
-            return block.all_amounts();
+            return block.all_variables();
         };
-        CHECK(amounts(float{}, 1) == amounts(float{}, 3));
-        CHECK(amounts(double{}, 1) == amounts(double{}, 3));
+        CHECK(variables(float{}, 1) == variables(float{}, 3));
+        CHECK(variables(double{}, 1) == variables(double{}, 3));
     }
 }
 
@@ -341,10 +341,10 @@ TEST(block_solver_stops_with_the_monitor) {
             BlockCase c(machine(d), Loss::hinge, 1e3, 0.8);
             Monitor monitor(nullptr, 0.0);  // the time is up before it begins
             Workspace block(c.problem, c.state, c.all);
-            const AlignedVector<double> before = block.all_amounts();
+            const AlignedVector<double> before = block.all_variables();
             BlockSolver<float> solver(c.problem, prefers_active_set, monitor, c.tally, c.team);
             static_cast<void>(solver.solve(block, {}, 1e-6, no_limit));
-            CHECK(monitor.stopped() && c.tally.iterations == 0 && block.all_amounts() == before);
+            CHECK(monitor.stopped() && c.tally.iterations == 0 && block.all_variables() == before);
         }
     }
 }
@@ -378,10 +378,10 @@ TEST(block_solver_descent_changes_blocks) {
         for (const Index size : {50, 3, 90, 17, 17}) {
             const std::vector<Index> members(c.all.end() - size, c.all.end());
             Workspace block(c.problem, c.state, members);
-            const AlignedVector<double> before = block.all_amounts();
+            const AlignedVector<double> before = block.all_variables();
             descent.attach(block, kernel.panel_row(0, n - size) + (n - size), kernel.ld());
             CHECK(descent.run(1e-6, no_limit, c.monitor, c.tally));
-            CHECK(block.all_amounts() == before);
+            CHECK(block.all_variables() == before);
             descent.write_back();
             c.check_solved<double>(block, 1e-6, 0.0);
         }

@@ -43,10 +43,10 @@ struct Case {
         Numbers numbers(8);
         for (Index e = 0; e < problem.size(); ++e) {
             const Index count = static_cast<Index>(problem.machine().of(problem.class_of(e)).size());
-            const double room = problem.penalty(e) / static_cast<double>(count);
-            for (Index p = 0; p < count; ++p) state.amount(p, e) = std::max(0.0, numbers.uniform(-room, room));
+            const double room = problem.C(e) / static_cast<double>(count);
+            for (Index p = 0; p < count; ++p) state.variable(p, e) = std::max(0.0, numbers.uniform(-room, room));
         }
-        CHECK(refresh_columns(problem, state, team, nullptr));
+        CHECK(refresh_scores(problem, state, team, nullptr));
     }
 
     void check_feasible() const {
@@ -54,7 +54,7 @@ struct Case {
         for (Index e = 0; e < problem.size(); ++e) {
             double sum = 0.0;
             for (Index p = 0; p < machine.max_components(); ++p) {
-                const double a = state.amount(p, e);
+                const double a = state.variable(p, e);
                 const bool used = p < static_cast<Index>(machine.of(problem.class_of(e)).size());
                 CHECK(a >= 0.0 && a <= problem.cap(e) && (used || a == 0.0));  // not a number fails too
                 sum += a;
@@ -67,16 +67,16 @@ struct Case {
     Summary check_exact() {
         check_feasible();
         FullState again = state;
-        CHECK(state.columns_current);
-        CHECK(refresh_columns(problem, again, team, nullptr));
-        CHECK(again.columns == state.columns);
+        CHECK(state.scores_current);
+        CHECK(refresh_scores(problem, again, team, nullptr));
+        CHECK(again.scores == state.scores);
         const Summary summary = summarize(problem, again);
         CHECK(summary.violation == tally.violation && summary.dual == tally.dual && summary.primal == tally.primal);
         CHECK(summary.n_support == tally.n_support && tally.n_active == problem.size());
         return summary;
     }
 
-    double mass() const { return std::accumulate(state.amounts.begin(), state.amounts.end(), 0.0); }
+    double mass() const { return std::accumulate(state.variables.begin(), state.variables.end(), 0.0); }
 
     Clouds clouds;
     DenseSource source;
@@ -96,7 +96,7 @@ void check_optimum(Case& c, const Summary& summary) {
     FullState solved(c.problem);
     const Report report = solve(c.problem, solved, options, nullptr);
     CHECK(report.stop_reason == StopReason::converged);
-    const double both = c.mass() + std::accumulate(solved.amounts.begin(), solved.amounts.end(), 0.0);
+    const double both = c.mass() + std::accumulate(solved.variables.begin(), solved.variables.end(), 0.0);
     CHECK(summary.dual <= report.dual + options.tol * both);
     CHECK(summary.dual >= report.dual - summary.violation * both);
 }
@@ -168,7 +168,7 @@ TEST(feature_descent_meets_full_and_open_simplices) {
         Index count = 0;
         for (Index e = 0; e < c.problem.size(); ++e) {
             double sum = 0.0;
-            for (Index p = 0; p < c.problem.machine().max_components(); ++p) sum += c.state.amount(p, e);
+            for (Index p = 0; p < c.problem.machine().max_components(); ++p) sum += c.state.variable(p, e);
             count += slack_of(sum, c.problem.cap(e)) == 0.0 ? 1 : 0;
         }
         return count;
@@ -193,9 +193,9 @@ TEST(feature_descent_without_bounds) {
 
 TEST(feature_descent_is_stuck_where_the_kernel_is_rough) {
     Case c(testing::llw(d), Loss::hinge, 1.0, rough);
-    const AlignedVector<double> before = c.state.amounts;
+    const AlignedVector<double> before = c.state.variables;
     CHECK(c.run(1e-3) == Outcome::stuck);
-    CHECK(c.state.amounts == before && c.state.columns_current && c.tally.phases.feature_sweeps == 0);
+    CHECK(c.state.variables == before && c.state.scores_current && c.tally.phases.feature_sweeps == 0);
 }
 
 // Coefficients so large that what G G' leaves out decides: it ends no worse than it began, near the optimum too.
@@ -212,7 +212,7 @@ TEST(feature_descent_goes_back_where_it_gets_nowhere) {
             options.precision = Precision::float64;
             CHECK(solve(c.problem, c.state, options, nullptr).stop_reason == StopReason::converged);
             make_feasible(c.problem, c.state);  // to the bit
-            CHECK(refresh_columns(c.problem, c.state, c.team, nullptr));
+            CHECK(refresh_scores(c.problem, c.state, c.team, nullptr));
         }
     }
 }
@@ -233,7 +233,7 @@ TEST(feature_descent_is_stopped_by_the_monitor) {
             ++in_sweeps;
             // The solver's own dual is about that of the variables.
             const double told = c.tally.dual;
-            CHECK(refresh_columns(c.problem, c.state, c.team, nullptr));
+            CHECK(refresh_scores(c.problem, c.state, c.team, nullptr));
             const double dual = summarize(c.problem, c.state).dual;
             CHECK_CLOSE(told, dual, 1e-2 * dual);
             if (in_sweeps == 5) break;
@@ -252,7 +252,7 @@ TEST(feature_descent_is_the_same_for_any_number_of_threads) {
             return c.state;
         };
         const FullState one = solved(1), two = solved(2);
-        CHECK(one.amounts == two.amounts && one.columns == two.columns);
+        CHECK(one.variables == two.variables && one.scores == two.scores);
     }
 }
 

@@ -35,10 +35,10 @@ struct NoisyCase {
         block.scatter(state);
         FullState feasible = state;
         make_feasible(problem, feasible);
-        for (std::size_t k = 0; k < state.amounts.size(); ++k) {
-            CHECK_CLOSE(state.amounts[k], feasible.amounts[k], 1e-12);
+        for (std::size_t k = 0; k < state.variables.size(); ++k) {
+            CHECK_CLOSE(state.variables[k], feasible.variables[k], 1e-12);
         }
-        CHECK(refresh_columns(problem, state, team, nullptr));
+        CHECK(refresh_scores(problem, state, team, nullptr));
         CHECK_CLOSE(summarize(problem, state).dual, tally.dual, 1e-4 * tally.dual);
         return {tally.iterations, solver.gave_up()};
     }

@@ -25,13 +25,13 @@ bool applies(SolverKind solver, const Problem& problem) {
 // Scores anew, so that nothing of the solver's own bookkeeping is believed.
 Summary look_again(const Problem& problem, FullState state) {
     ThreadTeam team(1);
-    CHECK(refresh_columns(problem, state, team, nullptr));
+    CHECK(refresh_scores(problem, state, team, nullptr));
     return summarize(problem, state);
 }
 
 void check_converged(const Problem& problem, const FullState& state, const Report& report, double tol) {
     CHECK(report.stop_reason == StopReason::converged);
-    CHECK(report.verified && state.columns_current);
+    CHECK(report.verified && state.scores_current);
     const Summary summary = look_again(problem, state);
     CHECK(summary.violation <= tol);
     CHECK_CLOSE(report.violation, summary.violation, 1e-12);
@@ -192,7 +192,7 @@ TEST(solve_without_a_cache_computes_rows_anew) {
         options.cache_bytes = 0.0;
         const Report without = solve_with(problem, anew, options);
         check_converged(problem, anew, without, options.tol);
-        CHECK(kept.amounts == anew.amounts && with.iterations == without.iterations);
+        CHECK(kept.variables == anew.variables && with.iterations == without.iterations);
         CHECK(with.kernel_rows <= problem.size());
         const Index most = solver == SolverKind::smo ? 1 : (solver == SolverKind::s2do ? 2 : options.working_set_size);
         CHECK(without.kernel_rows > with.iterations - 1 && without.kernel_rows <= most * with.iterations);
@@ -245,7 +245,7 @@ TEST(solve_is_the_same_for_any_number_of_threads) {
     const Report first = solve_with(problem, one, options);
     options.n_threads = 3;
     const Report second = solve_with(problem, three, options);
-    CHECK(one.amounts == three.amounts && one.columns == three.columns);
+    CHECK(one.variables == three.variables && one.scores == three.scores);
     CHECK(first.iterations == second.iterations && first.dual == second.dual);
 }
 
@@ -304,7 +304,7 @@ TEST(solve_stops_after_max_time) {
     const Report report = solve_with(problem, state, options);
     CHECK(report.stop_reason == StopReason::max_time);
     CHECK(report.violation > options.tol && report.iterations > 0);
-    CHECK(report.verified == state.columns_current);
+    CHECK(report.verified == state.scores_current);
 }
 
 TEST(solve_stops_by_a_watcher) {
@@ -322,7 +322,7 @@ TEST(solve_stops_by_a_watcher) {
             // what is left is feasible, and as good as the watcher was told
             FullState feasible = state;
             make_feasible(problem, feasible);
-            CHECK(feasible.amounts == state.amounts);
+            CHECK(feasible.variables == state.variables);
             const Summary summary = look_again(problem, state);
             CHECK_CLOSE(report.dual, summary.dual, 1e-6 * (1.0 + std::abs(summary.dual)));
             CHECK(detail == (watcher.last.n_support > 0 && watcher.last.primal < infinity) || !detail);
