@@ -321,7 +321,7 @@ class _Walk:
         """Return the smallest C from which on the weights are proved to stay; a proof at one C holds at larger ones."""
         if not self.done or not self.weights:
             return None
-        recipe = self.recipe
+        recipe = self.spec
         kind = LinearKind(recipe.machine, bool(recipe.scheme), recipe.loss, recipe.bias, recipe.kernel.offset)
 
         def proved(index: int) -> bool:
