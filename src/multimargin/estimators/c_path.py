@@ -321,12 +321,12 @@ class _Walk:
         """Return the smallest C from which on the weights are proved to stay; a proof at one C holds at larger ones."""
         if not self.done or not self.weights:
             return None
-        recipe = self.spec
-        kind = LinearKind(recipe.machine, bool(recipe.scheme), recipe.loss, recipe.bias, recipe.kernel.offset)
+        spec = self.spec
+        kind = LinearKind(spec.machine, bool(spec.scheme), spec.loss, spec.bias, spec.kernel.offset)
 
         def proved(index: int) -> bool:
             converged = self.done[index][1].certificate.stop_reason == StopReason.CONVERGED.value
-            return converged and weights_are_final(self.data, *self.weights[index], kind, recipe.tol)
+            return converged and weights_are_final(self.data, *self.weights[index], kind, spec.tol)
 
         if not proved(len(self.done) - 1):
             return None

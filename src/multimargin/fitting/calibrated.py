@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from multimargin._typing import DataMatrix, FloatArray, IntArray
-from multimargin.fitting.machine import Fitted, is_watched, make_watch, run_fit, solve_and_certify
+from multimargin.fitting.machine import Fitted, make_monitor, run_fit, solve_and_certify
 from multimargin.fitting.pairs import PairFit, run_pair_fit, solve_and_certify_pairs
 from multimargin.fitting.parameters import resolve_calibration
 from multimargin.fitting.progress import FitTask, progress_line
@@ -27,6 +27,7 @@ from multimargin.problems.training_set import TrainingSet
 from multimargin.solvers.certificate import Certificate
 from multimargin.solvers.certificate_table import stop_reasons, worst_of
 from multimargin.solvers.core import SolverState
+from multimargin.solvers.monitor import FitMonitor
 from multimargin.solvers.report import Progress, StopReason
 from multimargin.solvers.separable import is_one_vs_all
 
@@ -38,6 +39,7 @@ LARGEST_SHARE_KEPT_BACK = 0.25
 ENDS = (StopReason.MAX_TIME.value, StopReason.INTERRUPTED.value, StopReason.CALLBACK.value)
 
 Model = KernelModel | PairModel
+Attributes = dict[str, Any]
 Folds = list[tuple[IntArray, IntArray]]
 
 
@@ -61,8 +63,8 @@ def run_calibrated_fit(params: dict[str, Any], data: TrainingSet, spec: FitSpec,
     calibration = _Calibration(params, data, spec, whole, began)
     try:
         with progress_line(int(params["verbose"]), f"{spec.scheme or spec.machine.name} calibration") as show:
-            watch = make_watch(params, show, task) if is_watched(params, task) else None
-            scores = calibration.held_out_scores(folds, watch, of_pairs=kind == COUPLING)
+            monitor = make_monitor(params, show, task)
+            scores = calibration.held_out_scores(folds, monitor, of_pairs=kind == COUPLING)
         if scores is None:
             return replace(whole, missing=calibration.ended)
         # As class weights do in the machine, they make a class count for more here: predict heeds them, too.
@@ -109,7 +111,7 @@ class _Calibration:
             kernel = replace(self.spec.kernel, name="precomputed", function=None)
             self.spec = replace(self.spec, kernel=kernel)
 
-    def held_out_scores(self, folds: Folds, watch: Callable[..., bool] | None, *, of_pairs: bool) -> FloatArray | None:
+    def held_out_scores(self, folds: Folds, monitor: FitMonitor[Attributes], *, of_pairs: bool) -> FloatArray | None:
         """Return the score of each example by the model that has not seen it, or None when that was stopped."""
         scores: FloatArray | None = None
         kept_back = self._seconds_to_score(of_pairs=of_pairs)
@@ -119,7 +121,7 @@ class _Calibration:
                 self.ended = StopReason.MAX_TIME.value
                 return None
             share = self.params | {"max_time": max(1e-9, left / (len(folds) - number)), "trace": False}
-            model = self._fit_fold(share, train, None if watch is None else self._watch_fold(watch))
+            model = self._fit_fold(share, train, self._fold_monitor(monitor))
             if self.ended:
                 return None
             part = _scores(model, self.data.kernel_data[self.data.rows[test]], of_pairs=of_pairs)
@@ -128,7 +130,7 @@ class _Calibration:
             scores[test] = part
         return scores
 
-    def _fit_fold(self, params: dict[str, Any], train: IntArray, watch: Any) -> Model:
+    def _fit_fold(self, params: dict[str, Any], train: IntArray, monitor: FitMonitor[Any]) -> Model:
         """Train on some of the examples, from the whole solution's dual variables of these where that pays.
 
         Measured as CPU time of a fit with calibration over one without, seeded / not: ww 3.0 / 4.4 (satimage, C=1000),
@@ -139,14 +141,14 @@ class _Calibration:
         model: Model
         if spec.scheme:
             fit = PairFit.of(part, spec, store)
-            batch, certificate = solve_and_certify_pairs(params, fit, None, watch)
+            batch, certificate = solve_and_certify_pairs(params, fit, None, monitor)
             model = fit.model(batch.solutions.amounts, batch.solutions.biases)
             error = batch.error
         else:
             problem = DualProblem(part, spec.machine, spec.kernel, spec.loss, spec.bias, given_store=store)
             whole: SolverState = self.whole.state
             seed = None if is_one_vs_all(problem) else replace(whole, amounts=whole.amounts[train], scores=None)
-            solution, certificate = solve_and_certify(params, problem, spec, seed, watch)
+            solution, certificate = solve_and_certify(params, problem, spec, seed, monitor)
             model = KernelModel.from_amounts(problem, solution.state.amounts, solution.state.bias)
             error = solution.error
         if error is not None:
@@ -176,19 +178,18 @@ class _Calibration:
             seconds.append(time.perf_counter() - before)
         return min(min(seconds) * n / min(n, SAMPLE), LARGEST_SHARE_KEPT_BACK * float(self.params["max_time"]))
 
-    def _watch_fold(self, watch: Callable[..., bool]) -> Callable[[Progress, Any], bool]:
-        """The user's functions, told of the folds as of one long solve; the model they see is the whole one."""
+    def _fold_monitor(self, monitor: FitMonitor[Attributes]) -> FitMonitor[Any]:
+        """The caller's monitor, which sees the folds as one long solve; the model it sees is the whole one."""
         done = [self.whole.certificate, *self.certificates]
         steps, rows, hits = (sum(getattr(c, name) for c in done) for name in ("n_iter", "kernel_rows", "cache_hits"))
 
-        def told(progress: Progress, _: Any) -> bool:
-            moment = replace(
+        def of_all(progress: Progress) -> Progress:
+            return replace(
                 progress,
                 iteration=steps + progress.iteration,
                 seconds=time.perf_counter() - self.began,
                 kernel_rows=rows + progress.kernel_rows,
                 cache_hits=hits + progress.cache_hits,
             )
-            return watch(moment, lambda: self.whole.attributes)
 
-        return told
+        return monitor.map(lambda _: self.whole.attributes, of_all)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from multimargin.fitting import parameters as check
 from multimargin.fitting.linear_pair_points import PairPoints
 from multimargin.fitting.linear_pair_settling import certify_settled, feasible_points, settle_pairs
 from multimargin.fitting.linear_pairs import SolvedPairs, solve_pairs
-from multimargin.fitting.machine import SMALL_PROBLEM, SMALL_PROBLEM_TOL, Fitted, ModelWatch, is_watched, make_watch
+from multimargin.fitting.machine import SMALL_PROBLEM, SMALL_PROBLEM_TOL, Fitted, make_monitor
 from multimargin.fitting.pairs import PairFit, PairState
 from multimargin.fitting.pairs import check_start as check_pair_start
 from multimargin.fitting.progress import FitTask, progress_line
@@ -36,7 +35,8 @@ from multimargin.solvers.linear.driver import solve_linear
 from multimargin.solvers.linear.squared import METHODS, check_squared, solve_squared
 from multimargin.solvers.linear.task import as_scores_sum
 from multimargin.solvers.linear.types import AUTO, DESCENT, NEWTON, Clock, LinearLimits, LinearPoint, LinearSeed
-from multimargin.solvers.report import Progress, StopReason
+from multimargin.solvers.monitor import FitMonitor
+from multimargin.solvers.report import StopReason
 
 # Solvers of the literature for two classes.
 OF_PAPERS = (*SIZES, *METHODS)
@@ -96,9 +96,9 @@ def run_linear_fit(params: dict[str, Any], data: TrainingSet, spec: FitSpec, sta
     extra_tol = SMALL_PROBLEM_TOL if small else 0.0
     limits = LinearLimits(spec.tol, int(params["max_iter"]), max_time, extra_tol, params["solver"])
     with progress_line(int(params["verbose"]), spec.scheme or spec.machine.name) as show:
-        watch = make_watch(params, show, task) if is_watched(params, task) else None
+        monitor = make_monitor(params, show, task)
         with threadpool_limits(limits=1, user_api="blas"):  # sums have the same bits for any number of threads
-            certificate = fit.solve(limits, start, watch)
+            certificate = fit.solve(limits, start, monitor)
     if fit.error is not None and not isinstance(fit.error, KeyboardInterrupt):
         raise fit.error
     unfinished = certificate.stop_reason != StopReason.CONVERGED.value
@@ -137,23 +137,22 @@ class _MachineFit:
         self.error: BaseException | None = None
         self.n_iter = np.zeros(0, dtype=np.int64)
 
-    def solve(self, limits: LinearLimits, start: SolverState | None, watch: ModelWatch | None) -> Certificate:
+    def solve(
+        self, limits: LinearLimits, start: SolverState | None, monitor: FitMonitor[dict[str, Any]]
+    ) -> Certificate:
         check_start(self.problem, start)
         if np.isinf(self.problem.data.C).any():
             refuse_if_inseparable(self.problem)
 
-        def told(moment: Progress, snapshot: Callable[[], LinearPoint]) -> bool:
-            return watch is not None and watch(moment, lambda: self._attributes_of(snapshot()))
-
-        watched = None if watch is None else told
+        points: FitMonitor[LinearPoint] = monitor.map(self._attributes_of)
         if limits.solver in METHODS:
             check_squared(limits.solver, self.problem)
-            self.solution = solve_squared(limits.solver, self.problem, limits, start, watched)
+            self.solution = solve_squared(limits.solver, self.problem, limits, start, points)
         elif limits.solver in SIZES:
             check_decomposition(limits.solver, self.problem)
-            self.solution = solve_by_decomposition(limits.solver, self.problem, limits, start, watched)
+            self.solution = solve_by_decomposition(limits.solver, self.problem, limits, start, points)
         else:
-            self.solution = solve_linear(self.problem, limits, start, watched)
+            self.solution = solve_linear(self.problem, limits, start, points)
         self.error, self.n_iter = self.solution.error, np.array([self.solution.report.n_iter])
         core = Solution(self.solution.point.state, self.solution.report, self.error)
         return certify(
@@ -188,7 +187,7 @@ class _PairwiseFit:
     def n_iter(self) -> IntArray:
         return self.settled.n_iter
 
-    def solve(self, limits: LinearLimits, start: PairState | None, watch: ModelWatch | None) -> Certificate:
+    def solve(self, limits: LinearLimits, start: PairState | None, monitor: FitMonitor[dict[str, Any]]) -> Certificate:
         clock = self.clock
         if limits.solver in OF_PAPERS:
             raise ValueError(
@@ -201,18 +200,12 @@ class _PairwiseFit:
             for binary in self.fit.problems:
                 refuse_if_inseparable(self.fit.dual_problem(binary))
 
-        def told(moment: Progress, snapshot: Callable[[], FloatArray]) -> bool:
-            def attributes() -> dict[str, Any]:  # an exact bias is not known yet
-                start = SolvedPairs.at(self.fit, None)
-                return self._attributes_of(feasible_points(self.fit, limits, replace(start, amounts=snapshot())))
+        def at(amounts: FloatArray) -> dict[str, Any]:  # an exact bias is not known yet
+            start = SolvedPairs.at(self.fit, None)
+            return self._attributes_of(feasible_points(self.fit, limits, replace(start, amounts=amounts)))
 
-            return watch is not None and watch(moment, attributes)
-
-        def told_later(moment: Progress, snapshot: Callable[[], PairPoints]) -> bool:
-            return watch is not None and watch(moment, lambda: self._attributes_of(snapshot()))
-
-        found = solve_pairs(self.fit, limits, start, clock, None if watch is None else told)
-        self.settled = settle_pairs(self.fit, limits, found, clock, None if watch is None else told_later)
+        found = solve_pairs(self.fit, limits, start, clock, monitor.map(at))
+        self.settled = settle_pairs(self.fit, limits, found, clock, monitor.map(self._attributes_of))
         self.error = self.settled.error
         return worst_of(certify_settled(self.fit, self.settled, REASONS[limits.solver]))
 

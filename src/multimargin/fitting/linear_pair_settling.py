@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,15 +21,13 @@ from multimargin.solvers.certificate_table import CertificateTable
 from multimargin.solvers.linear.core import LinearOptions
 from multimargin.solvers.linear.driver import EXTRA_STEPS, settle_linear
 from multimargin.solvers.linear.types import DESCENT, NEWTON, Clock, LinearLimits, LinearPoint, LinearSolution
+from multimargin.solvers.monitor import FitMonitor, Watch
 from multimargin.solvers.pair_objectives import PairObjectives
-from multimargin.solvers.report import Progress, StopReason
+from multimargin.solvers.report import StopReason
 from multimargin.solvers.report_table import REASONS, Reports
 
 # What certificates call a solver, by whether coordinate steps were made, and Newton's.
 SOLVERS = (NEWTON, DESCENT, f"{DESCENT} and {NEWTON}")
-
-# Told a moment of one pair and how to get the points of all pairs then; True stops.
-PointsWatch = Callable[[Progress, Callable[[], PairPoints]], bool]
 
 
 @dataclass(eq=False)
@@ -47,7 +44,7 @@ class SettledPairs:
 
 
 def settle_pairs(
-    fit: PairFit, limits: LinearLimits, found: SolvedPairs, clock: Clock, watch: PointsWatch | None
+    fit: PairFit, limits: LinearLimits, found: SolvedPairs, clock: Clock, watch: Watch[PairPoints] | None
 ) -> SettledPairs:
     """Return pairs that are feasible, those that met tol beyond it where a small problem asks for that.
 
@@ -69,9 +66,9 @@ def feasible_points(fit: PairFit, limits: LinearLimits, found: SolvedPairs) -> P
 
 class _Settlement:
     def __init__(
-        self, fit: PairFit, limits: LinearLimits, found: SolvedPairs, clock: Clock, watch: PointsWatch | None
+        self, fit: PairFit, limits: LinearLimits, found: SolvedPairs, clock: Clock, watch: Watch[PairPoints] | None
     ) -> None:
-        self.fit, self.limits, self.found, self.clock, self.watch = fit, limits, found, clock, watch
+        self.fit, self.limits, self.found, self.clock, self.monitor = fit, limits, found, clock, FitMonitor(watch)
         self.error = found.error
         self.points = feasible_points(fit, limits, found)
         self.numbers = evaluate_points(fit, self.points)
@@ -154,17 +151,14 @@ class _Settlement:
             max_time=self.clock.left + found.seconds,
         )
 
-        def told(moment: Progress, snapshot: Callable[[], LinearPoint]) -> bool:
-            def points() -> PairPoints:
-                now = self.points
-                copies = {name: getattr(now, name).copy() for name in ("amounts", "biases", "coef", "scores")}
-                with_own = replace(now, **copies)
-                _put_point(fit, with_own, index, snapshot())
-                return with_own
+        def points(point: LinearPoint) -> PairPoints:
+            now = self.points
+            copies = {name: getattr(now, name).copy() for name in ("amounts", "biases", "coef", "scores")}
+            with_own = replace(now, **copies)
+            _put_point(fit, with_own, index, point)
+            return with_own
 
-            return self.watch is not None and self.watch(moment, points)
-
-        return settle_linear(fit.dual_problem(fit.problems[index]), own, found, None if self.watch is None else told)
+        return settle_linear(fit.dual_problem(fit.problems[index]), own, found, self.monitor.map(points))
 
     def _put(self, index: int, solution: LinearSolution) -> None:
         report = solution.report

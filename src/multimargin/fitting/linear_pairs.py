@@ -23,7 +23,6 @@ from multimargin.solvers.linear.coordinate import budget_of_entries
 from multimargin.solvers.linear.core import (
     BinarySetting,
     LinearBatch,
-    LinearBatchWatch,
     LinearOptions,
     NewtonStart,
     linear_data,
@@ -32,11 +31,10 @@ from multimargin.solvers.linear.core import (
 )
 from multimargin.solvers.linear.driver import AIM, DEARER_WHEN_WIDE, MOST_WEIGHTS_OF_CORE, REPORT_SECONDS
 from multimargin.solvers.linear.types import AUTO, NEWTON, Clock, LinearLimits, Presolved
+from multimargin.solvers.monitor import FitMonitor, Watch
 from multimargin.solvers.report import Progress, StopReason
 from multimargin.solvers.report_table import REASONS
 
-# Told a moment and how to get the dual variables of all pairs, at their start until they are done; True stops.
-PairsWatch = Callable[[Progress, Callable[[], FloatArray]], bool]
 # Pairs in a batch: enough that the threads seldom wait for the last one, and some 10 MB of objects.
 BATCH = 4096
 
@@ -94,7 +92,7 @@ class SolvedPairs:
 
 
 def solve_pairs(
-    fit: PairFit, limits: LinearLimits, start: PairState | None, clock: Clock, watch: PairsWatch | None
+    fit: PairFit, limits: LinearLimits, start: PairState | None, clock: Clock, watch: Watch[FloatArray] | None
 ) -> SolvedPairs:
     """Solve all pairs as far as the core can."""
     work = PairWork(fit, limits, SolvedPairs.at(fit, start), clock, watch)
@@ -118,13 +116,14 @@ class PairWork:
     """Batches of pairs through the core, within the limits of a fit; ``found`` is where they are."""
 
     def __init__(
-        self, fit: PairFit, limits: LinearLimits, found: SolvedPairs, clock: Clock, watch: PairsWatch | None
+        self, fit: PairFit, limits: LinearLimits, found: SolvedPairs, clock: Clock, watch: Watch[FloatArray] | None
     ) -> None:
-        self.fit, self.limits, self.found, self.clock, self.watch = fit, limits, found, clock, watch
+        self.fit, self.limits, self.found, self.clock = fit, limits, found, clock
+        self.monitor = FitMonitor(watch).when(self._is_due)
         spec = fit.spec
         exact = spec.bias is Bias.EXACT
         self.setting = BinarySetting(linear_data(fit.data.X), spec.loss, spec.kernel.offset, exact)
-        self.told_at = -REPORT_SECONDS
+        self.reported_at = -REPORT_SECONDS
         self.before = Progress(0, 0.0, 0.0, 0.0, np.inf, 0, 0, 0, 0)  # of the batches that are done
 
     def descend(self, tol: float) -> None:
@@ -135,7 +134,7 @@ class PairWork:
             cost = (DEARER_WHEN_WIDE if is_wide(fit) else 1.0) * _budget(fit, int(fit.problems.sizes.max()))
         options = LinearOptions(tol=tol, max_passes=self.limits.max_iter, max_cost=cost)
 
-        def solve(batch: IntArray, options: LinearOptions, watch: LinearBatchWatch | None) -> LinearBatch:
+        def solve(batch: IntArray, options: LinearOptions, watch: Watch[list[FloatArray | None]]) -> LinearBatch:
             problems, starts = [fit.problems[i] for i in batch.tolist()], self._amounts(batch)
             result = solve_linear_binary(self.setting, problems, options, starts, watch)
             found.passes[batch] += [part.report.passes for part in result.results]
@@ -147,7 +146,7 @@ class PairWork:
         """Newton's method from where these pairs are."""
         fit, found = self.fit, self.found
 
-        def solve(batch: IntArray, options: LinearOptions, watch: LinearBatchWatch | None) -> LinearBatch:
+        def solve(batch: IntArray, options: LinearOptions, watch: Watch[list[FloatArray | None]]) -> LinearBatch:
             before = zip(self._amounts(batch), found.biases[batch].tolist(), found.widths[batch].tolist(), strict=True)
             starts = [NewtonStart(amounts, bias, None, width) for amounts, bias, width in before]
             problems = [fit.problems[i] for i in batch.tolist()]
@@ -170,7 +169,7 @@ class PairWork:
         self,
         wanted: IntArray,
         options: LinearOptions,
-        solve: Callable[[IntArray, LinearOptions, LinearBatchWatch | None], LinearBatch],
+        solve: Callable[[IntArray, LinearOptions, Watch[list[FloatArray | None]]], LinearBatch],
     ) -> None:
         found, codes = self.found, {reason: code for code, reason in enumerate(REASONS)}
         for first in range(0, len(wanted), BATCH):
@@ -185,7 +184,7 @@ class PairWork:
                 found.reasons[wanted[first:]] = codes[found.ended]
                 return
             own = replace(options, max_time=max(1e-9, self.clock.left), n_threads=n_threads())
-            result = solve(batch, own, None if self.watch is None else self._told(batch))
+            result = solve(batch, own, self._batch_monitor(batch))
             found.amounts[places_of(self.fit.problems.starts, batch)] = np.concatenate(
                 [part.amounts for part in result.results]
             )
@@ -204,25 +203,27 @@ class PairWork:
                 n_support=self.before.n_support + sum(report.n_support for report in reports),
             )
 
-    def _told(self, batch: IntArray) -> LinearBatchWatch:
-        """Tell of all pairs while some of them are solved."""
+    def _is_due(self) -> bool:
+        if self.clock.spent - self.reported_at < REPORT_SECONDS:
+            return False
+        self.reported_at = self.clock.spent
+        return True
 
-        def told(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
-            assert self.watch is not None
-            if self.clock.spent - self.told_at < REPORT_SECONDS:
-                return False
-            self.told_at, before = self.clock.spent, self.before
-            moment = replace(
+    def _batch_monitor(self, batch: IntArray) -> FitMonitor[list[FloatArray | None]]:
+        """The caller's monitor, which sees all pairs while some of them are solved: the others at their start."""
+        before = self.before
+
+        def of_all(progress: Progress) -> Progress:
+            return replace(
                 progress,
                 iteration=before.iteration + progress.iteration,
-                seconds=self.told_at,
+                seconds=self.clock.spent,
                 dual=before.dual + progress.dual,
                 violation=max(before.violation, progress.violation),
                 n_support=before.n_support + progress.n_support,
             )
-            return self.watch(moment, lambda: self._so_far(batch, snapshot()))
 
-        return told
+        return self.monitor.map(lambda done: self._so_far(batch, done), of_all)
 
     def _so_far(self, batch: IntArray, done: list[FloatArray | None]) -> FloatArray:
         amounts = self.found.amounts.copy()

@@ -23,9 +23,10 @@ from multimargin.models.kernel_model import KernelModel
 from multimargin.problems.problem import Bias, DualProblem
 from multimargin.problems.training_set import TrainingSet
 from multimargin.solvers.certificate import Certificate, certify
-from multimargin.solvers.core import Solution, SolverState, Watch
+from multimargin.solvers.core import Solution, SolverState, StateWatch
 from multimargin.solvers.effort import joined, with_narrow_gap, work_left, work_limit
 from multimargin.solvers.frank_wolfe import driver as frank_wolfe
+from multimargin.solvers.monitor import FitMonitor
 from multimargin.solvers.options import Precision, SolverChoice, SolverOptions
 from multimargin.solvers.proximal_bias import solve
 from multimargin.solvers.report import Progress, StopReason
@@ -151,8 +152,10 @@ def run_fit(
     """
     problem = DualProblem(data, spec.machine, spec.kernel, spec.loss, spec.bias, given_store=store)
     with progress_line(int(params["verbose"]), spec.machine.name) as show:
-        watch = _watcher(problem, make_watch(params, show, task)) if is_watched(params, task) else None
-        solution, certificate = solve_and_certify(params, problem, spec, start, watch)
+        monitor: FitMonitor[SolverState] = make_monitor(params, show, task).map(
+            lambda state: make_attributes(problem, state)
+        )
+        solution, certificate = solve_and_certify(params, problem, spec, start, monitor)
         _show_end(show, solution, certificate, problem)
     if solution.error is not None and not isinstance(solution.error, KeyboardInterrupt):
         raise solution.error
@@ -167,7 +170,11 @@ def run_fit(
 
 
 def solve_and_certify(
-    params: dict[str, Any], problem: DualProblem, spec: FitSpec, start: SolverState | None, watch: Watch | None
+    params: dict[str, Any],
+    problem: DualProblem,
+    spec: FitSpec,
+    start: SolverState | None,
+    watch: StateWatch,
 ) -> tuple[Solution, Certificate]:
     """Choose the solver and its options by the parameters, and run it; once more where the gap is too wide."""
 
@@ -180,7 +187,11 @@ def solve_and_certify(
 
 
 def _solve_once(
-    params: dict[str, Any], problem: DualProblem, spec: FitSpec, start: SolverState | None, watch: Watch | None
+    params: dict[str, Any],
+    problem: DualProblem,
+    spec: FitSpec,
+    start: SolverState | None,
+    watch: StateWatch,
 ) -> tuple[Solution, Certificate]:
     if params["solver"] == frank_wolfe.FRANK_WOLFE:  # of the core's options it takes tol, the limits and the threads
         options = make_options(params, spec, problem.n_examples, SolverChoice.S2DO, small=False)
@@ -214,32 +225,18 @@ def end_trace(trace: Trace, certificate: Certificate) -> Trace:
     return trace.ending_at(violation=certificate.kkt_violation, dual=certificate.dual, primal=certificate.primal)
 
 
-def is_watched(params: dict[str, Any], task: FitTask) -> bool:
-    """Return whether anybody wants to hear of the moments of a fit."""
-    return bool(params["verbose"]) or params["on_progress"] is not None or task.active
-
-
-# Called with a moment and a function that returns the attributes that the model has then; True stops the fit.
-ModelWatch = Callable[[Progress, Callable[[], dict[str, Any]]], bool]
-
-
-def make_watch(params: dict[str, Any], show: Callable[[Progress], None], task: FitTask) -> ModelWatch:
-    """Return the function that shows a moment and asks the user's functions."""
+def make_monitor(params: dict[str, Any], show: Callable[[Progress], None], task: FitTask) -> FitMonitor[dict[str, Any]]:
+    """Return the monitor that shows a moment and asks the user's functions; its states are fitted attributes."""
     on_progress = params["on_progress"]
+    if not (params["verbose"] or on_progress is not None or task.active):
+        return FitMonitor()
 
     def watch(progress: Progress, attributes: Callable[[], dict[str, Any]]) -> bool:
         show(progress)
         stop = on_progress is not None and bool(on_progress(progress))
         return task.moment(attributes) or stop
 
-    return watch
-
-
-def _watcher(problem: DualProblem, watch: ModelWatch) -> Watch:
-    def watch_state(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
-        return watch(progress, lambda: make_attributes(problem, snapshot()))
-
-    return watch_state
+    return FitMonitor(watch)
 
 
 def _show_end(

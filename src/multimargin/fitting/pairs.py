@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,15 +14,13 @@ from multimargin._typing import FloatArray
 from multimargin.base.resources import n_threads
 from multimargin.fitting.machine import (
     Fitted,
-    ModelWatch,
     binary_solver_name,
     choose_binary_solver,
     choose_solver,
     end_trace,
     fitted_attributes,
-    is_watched,
+    make_monitor,
     make_options,
-    make_watch,
     with_precision,
 )
 from multimargin.fitting.pair_certificates import certify_together
@@ -51,6 +49,7 @@ from multimargin.solvers.certificate import Certificate, Objectives, assemble
 from multimargin.solvers.certificate_table import worst_of
 from multimargin.solvers.core import Solution, SolverState, run_core
 from multimargin.solvers.effort import with_narrow_gap, work_left
+from multimargin.solvers.monitor import FitMonitor, Watch
 from multimargin.solvers.options import SolverChoice, SolverOptions
 from multimargin.solvers.report import Progress, SolverReport, StopReason
 from multimargin.solvers.report_table import Reports
@@ -158,8 +157,8 @@ def run_pair_fit(
         for problem in fit.problems:
             refuse_if_inseparable(fit.dual_problem(problem))
     with progress_line(int(params["verbose"]), spec.scheme) as show:
-        watch = make_watch(params, show, task) if is_watched(params, task) else None
-        batch, certificate = solve_and_certify_pairs(params, fit, start, watch)
+        monitor = make_monitor(params, show, task)
+        batch, certificate = solve_and_certify_pairs(params, fit, start, monitor)
         show(_last_moment(fit, batch.solutions))
     if batch.error is not None and not isinstance(batch.error, KeyboardInterrupt):
         raise batch.error
@@ -175,7 +174,7 @@ def run_pair_fit(
 
 
 def solve_and_certify_pairs(
-    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: ModelWatch | None
+    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: Watch[dict[str, Any]] | None
 ) -> tuple[Batch, Certificate]:
     """Solve all pairs with the options that the parameters ask for; once more where the gap of a pair is too wide."""
 
@@ -196,7 +195,7 @@ def solve_and_certify_pairs(
 
 
 def _solve_once(
-    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: ModelWatch | None
+    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: Watch[dict[str, Any]] | None
 ) -> tuple[Batch, Certificate]:
     batch, solver, reason = _solve(params, fit, start, watch)
     return batch, certify_pairs(fit, batch.solutions, solver, reason)
@@ -213,7 +212,7 @@ def check_start(fit: PairFit, start: PairState) -> None:
 
 
 def _solve(
-    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: ModelWatch | None
+    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: Watch[dict[str, Any]] | None
 ) -> tuple[Batch, str, str]:
     starts = None if start is None else start.amounts
     if fit.spec.bias is not Bias.EXACT:
@@ -227,12 +226,8 @@ def _solve(
     options = make_options(params, fit.spec, len(fit.data.y), solver, small=small)
     options = with_precision(options, fit.spec.kernel, fit.data)
 
-    def watch_amounts(progress: Progress, snapshot: Callable[[], Slices]) -> bool:
-        return watch is not None and watch(progress, lambda: _attributes_so_far(fit, snapshot()))
-
-    batch = solve_batch(
-        fit.store, fit.problems, fit.spec.loss, options, starts, None if watch is None else watch_amounts
-    )
+    monitor: FitMonitor[Slices] = FitMonitor(watch).map(lambda amounts: _attributes_so_far(fit, amounts))
+    batch = solve_batch(fit.store, fit.problems, fit.spec.loss, options, starts, monitor)
     return batch, binary_solver_name(params["solver"]), reason
 
 
@@ -254,8 +249,8 @@ ENDS = (StopReason.MAX_TIME, StopReason.INTERRUPTED, StopReason.CALLBACK)
 class _InTurn:
     """Each pair by the general solver; tol and objectives in the units of the binary machine."""
 
-    def __init__(self, fit: PairFit, options: SolverOptions, watch: ModelWatch | None) -> None:
-        self.fit, self.options, self.watch = fit, options, watch
+    def __init__(self, fit: PairFit, options: SolverOptions, watch: Watch[dict[str, Any]] | None) -> None:
+        self.fit, self.options, self.monitor = fit, options, FitMonitor(watch)
         self.began = time.perf_counter()
         self.done: list[BinarySolution] = []
         self.total: SolverReport | None = None  # of those that are done
@@ -299,26 +294,27 @@ class _InTurn:
                 max_time=max(1e-9, left if ended is None else 0.0),
             ),
             None if start is None else SolverState(start[:, None], None, 2),
-            None if self.watch is None or ended is not None else self._told,
+            self.monitor.map(self._attributes, self._of_all) if ended is None else None,
         )
         if ended is None or solution.report.stop_reason is not StopReason.MAX_TIME:
             return solution
         return replace(solution, report=replace(solution.report, stop_reason=ended))
 
-    def _told(self, progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
-        """Tell the caller's function of all pairs as of one solve."""
-        assert self.watch is not None
+    def _of_all(self, progress: Progress) -> Progress:
+        """The moment of a pair as that of one solve of all pairs."""
         halves = {name: getattr(progress, name) / 2 for name in ("violation", "dual", "primal")}
         moment = replace(progress, **halves)
-        if self.total is not None:
-            before = progress_of(self.total, len(self.fit.data.y), self.n_support)
-            added = ("iteration", "seconds", "dual", "primal", "kernel_rows", "cache_hits", "n_support")
-            sums = {name: getattr(before, name) + getattr(moment, name) for name in added}
-            moment = replace(moment, violation=max(before.violation, moment.violation), **sums)
+        if self.total is None:
+            return moment
+        before = progress_of(self.total, len(self.fit.data.y), self.n_support)
+        added = ("iteration", "seconds", "dual", "primal", "kernel_rows", "cache_hits", "n_support")
+        sums = {name: getattr(before, name) + getattr(moment, name) for name in added}
+        return replace(moment, violation=max(before.violation, moment.violation), **sums)
+
+    def _attributes(self, state: SolverState) -> dict[str, Any]:
+        """The model while a pair is solved."""
         known = [each.amounts for each in self.done]
-        return self.watch(
-            moment, lambda: _attributes_so_far(self.fit, _with_zeros(self.fit, [*known, snapshot().amounts[:, 0]]))
-        )
+        return _attributes_so_far(self.fit, _with_zeros(self.fit, [*known, state.amounts[:, 0]]))
 
     def _solutions(self) -> BinarySolutions:
         """The solutions as arrays; pairs that are missing are like the last one, which was not begun."""

@@ -21,6 +21,7 @@ from multimargin.problems.problem import DualProblem
 from multimargin.solvers.certificate import Certificate
 from multimargin.solvers.certificate_table import stop_reasons
 from multimargin.solvers.core import SolverState
+from multimargin.solvers.monitor import FitMonitor
 from multimargin.solvers.report import Progress
 
 
@@ -110,8 +111,8 @@ class MachinePath(_Path):
     ) -> tuple[SolverState, Certificate, BaseException | None, Callable[[], tuple[Decision, int]]]:
         """Train at one C."""
         problem = self._problem(C)
-        watch = None if self.stop is None else self.watch
-        solution, certificate = solve_and_certify(self.work.params, problem, self.spec, start, watch)
+        monitor: FitMonitor[Any] = FitMonitor(None if self.stop is None else self.watch)
+        solution, certificate = solve_and_certify(self.work.params, problem, self.spec, start, monitor)
 
         def decide() -> tuple[Decision, int]:
             model = KernelModel.from_amounts(problem, solution.state.amounts, solution.state.bias)
@@ -132,8 +133,8 @@ class PairPath(_Path):
     ) -> tuple[PairState, Certificate, BaseException | None, Callable[[], tuple[Decision, int]]]:
         """Train all pairs at one C."""
         fit = PairFit.of(self.data.at(C), self.spec, self.store)
-        watch = None if self.stop is None else self.watch
-        batch, certificate = solve_and_certify_pairs(self.work.params, fit, start, watch)
+        monitor: FitMonitor[Any] = FitMonitor(None if self.stop is None else self.watch)
+        batch, certificate = solve_and_certify_pairs(self.work.params, fit, start, monitor)
         amounts = batch.solutions.amounts
 
         def decide() -> tuple[Decision, int]:

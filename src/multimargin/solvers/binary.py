@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
 
 from multimargin import _core
-from multimargin._typing import FloatArray, IntArray
+from multimargin._typing import FloatArray
 from multimargin.kernels.rounding import rounding_of
 from multimargin.kernels.store import KernelStore
 from multimargin.problems.problem import Bias, Loss
 from multimargin.problems.recovery import FEASIBILITY_TOLERANCE, SUMS_TOLERANCE
 from multimargin.problems.schemes import BinaryProblem, BinaryProblems, Slices
 from multimargin.solvers.certificate import Objectives
+from multimargin.solvers.monitor import FitMonitor, Watch
 from multimargin.solvers.options import SolverOptions
 from multimargin.solvers.report import Progress, SolverReport, StopReason, add_phases
 from multimargin.solvers.report_table import Reports
@@ -62,48 +63,36 @@ class Batch:
     error: BaseException | None
 
 
-# Called about every 50 ms with the progress and a function that returns the amounts of the problems that are done,
-# zeros for the others.
-BatchWatch = Callable[[Progress, Callable[[], Slices]], bool]
-
-
 def solve_batch(
     store: KernelStore,
     problems: Sequence[BinaryProblem],
     loss: Loss,
     options: SolverOptions,
     starts: Sequence[FloatArray] | None = None,
-    watch: BatchWatch | None = None,
+    watch: Watch[Slices] | None = None,
 ) -> Batch:
     """Solve binary problems over one store, spread over the threads.
 
     Solves   max sum a - 1/2 (ya)'K(ya) under 0 <= a <= C, y'a = 0, each to LIBSVM's m - M of at most ``options.tol``.
     Given    starts that fit the problems; they are made feasible first.
-    Returns  solutions that are feasible whatever ended the work; those not begun are at zero.
+    Returns  solutions that are feasible whatever ended the work; those not begun are at zero, also for ``watch``.
     See      IGEL, cpp/core/solvers/binary/solve.cpp.
     """
     flat = BinaryProblems.of(problems)
     start = None if starts is None else Slices.of(starts).flat
+    monitor: FitMonitor[FloatArray] = FitMonitor(watch).map(lambda amounts: Slices(amounts, flat.starts))
     result = _core.solve_binary(
         store.core,
         (flat.rows, flat.starts, flat.counts, flat.C, start),
         getattr(_core.Loss, loss.value),
         options.to_core(),
-        None if watch is None else _adapt(watch, flat.starts),
+        monitor.for_core(),
     )
     reports = Reports.from_core(result.table, result.traces)
     biases = result.table[:, _core.report_columns().index("bias")].copy()
     error, amounts = result.error, result.amounts
     del result  # see solver.run_core
     return Batch(BinarySolutions(Slices(amounts, flat.starts), biases, reports), error)
-
-
-def _adapt(watch: BatchWatch, starts: IntArray) -> Callable[[_core.Progress, Callable[[], FloatArray]], bool]:
-    def adapted(progress: _core.Progress, snapshot: Callable[[], FloatArray]) -> bool:
-        moment = Progress(**{entry.name: getattr(progress, entry.name) for entry in fields(Progress)})
-        return bool(watch(moment, lambda: Slices(snapshot(), starts)))
-
-    return adapted
 
 
 def signs(problem: BinaryProblem) -> FloatArray:

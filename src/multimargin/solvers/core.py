@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,8 +10,9 @@ from multimargin import _core
 from multimargin._typing import FloatArray
 from multimargin.problems.problem import Bias, DualProblem
 from multimargin.problems.separability import refuse_if_inseparable
+from multimargin.solvers.monitor import FitMonitor, Watch
 from multimargin.solvers.options import SolverOptions
-from multimargin.solvers.report import Progress, SolverReport, read_report
+from multimargin.solvers.report import SolverReport, read_report
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +45,14 @@ class Solution:
     error: BaseException | None
 
 
-# Called about every 50 ms with the progress and a function that returns the current state; True stops.
-Watch = Callable[[Progress, Callable[[], SolverState]], bool]
+StateWatch = Watch[SolverState] | None
 
 
 def solve(
     problem: DualProblem,
     options: SolverOptions,
     start: SolverState | None = None,
-    watch: Watch | None = None,
+    watch: StateWatch = None,
 ) -> Solution:
     """Solve the problem from ``start`` (or from zero).
 
@@ -83,8 +82,11 @@ def check_start(problem: DualProblem, start: SolverState | None) -> None:
         )
 
 
-def run_core(problem: DualProblem, options: SolverOptions, start: SolverState | None, watch: Watch | None) -> Solution:
+def run_core(problem: DualProblem, options: SolverOptions, start: SolverState | None, watch: StateWatch) -> Solution:
     """Call the core on a problem and a start that were checked; scores of the start are believed."""
+    monitor: FitMonitor[FloatArray] = FitMonitor(watch).map(
+        lambda amounts: SolverState(amounts, None, problem.n_classes)
+    )
     result = _core.solve(
         problem.store.core,
         problem.to_core(),
@@ -95,7 +97,7 @@ def run_core(problem: DualProblem, options: SolverOptions, start: SolverState | 
         options.to_core(),
         None if start is None else np.ascontiguousarray(start.amounts),
         None if start is None or start.scores is None else np.ascontiguousarray(start.scores),
-        None if watch is None else _adapt(watch, problem.n_classes),
+        monitor.for_core(),
     )
     report = read_report(result.report)
     state = SolverState(result.amounts, result.scores if report.verified else None, problem.n_classes)
@@ -103,11 +105,3 @@ def run_core(problem: DualProblem, options: SolverOptions, start: SolverState | 
     # An exception's traceback holds this frame; through it the result would hold itself, unseen by the collector.
     del result
     return Solution(state, report, error)
-
-
-def _adapt(watch: Watch, n_classes: int) -> Callable[[_core.Progress, Callable[[], FloatArray]], bool]:
-    def adapted(progress: _core.Progress, snapshot: Callable[[], FloatArray]) -> bool:
-        moment = Progress(**{entry.name: getattr(progress, entry.name) for entry in fields(Progress)})
-        return bool(watch(moment, lambda: SolverState(snapshot(), None, n_classes)))
-
-    return adapted

@@ -9,7 +9,6 @@ t - m(b_k), after which b_{k+1} = b_k + rho sum_i beta_i. At the end the sums, s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,8 +21,9 @@ from multimargin.problems.separability import refuse_if_inseparable
 from multimargin.problems.separate_sums import NEGLIGIBLE
 from multimargin.problems.zero_sums import Account, balance, imbalance, movable_support, movable_without_harm
 from multimargin.solvers.certificate import Objectives, dual_gradient, evaluate
-from multimargin.solvers.core import Solution, SolverState, Watch, check_start, run_core
+from multimargin.solvers.core import Solution, SolverState, StateWatch, check_start, run_core
 from multimargin.solvers.core import solve as solve_without
+from multimargin.solvers.monitor import FitMonitor
 from multimargin.solvers.options import SolverOptions
 from multimargin.solvers.report import Progress, SolverReport, StopReason, add_phases
 from multimargin.solvers.separable import with_mirror_image
@@ -57,7 +57,7 @@ def solve(
     problem: DualProblem,
     options: SolverOptions,
     start: SolverState | None = None,
-    watch: Watch | None = None,
+    watch: StateWatch = None,
 ) -> Solution:
     """Solve the problem by its bias rule.
 
@@ -89,9 +89,9 @@ class _Rounds:
     """The rounds of one solve, and the account of what they spent together."""
 
     def __init__(
-        self, problem: DualProblem, options: SolverOptions, start: SolverState | None, watch: Watch | None
+        self, problem: DualProblem, options: SolverOptions, start: SolverState | None, watch: StateWatch
     ) -> None:
-        self.problem, self.options, self.watch = problem, options, watch
+        self.problem, self.options, self.monitor = problem, options, FitMonitor(watch)
         self.began = time.perf_counter()
         bias = np.zeros(problem.n_classes) if start is None or start.bias is None else start.bias
         amounts = np.zeros((problem.n_examples, problem.n_components)) if start is None else start.amounts
@@ -143,7 +143,7 @@ class _Rounds:
         scores = None if now.scores is None else now.scores + rho * sums
         spent = self._spent()
         solution = run_core(
-            inner, left, SolverState(now.amounts, scores, self.problem.n_classes), self._watch_round(now.bias)
+            inner, left, SolverState(now.amounts, scores, self.problem.n_classes), self._round_monitor(now.bias)
         )
         self.reports.append(solution.report)
         for trace in solution.report.traces:
@@ -357,30 +357,25 @@ class _Rounds:
     def _n_iter(self) -> int:
         return sum(report.n_iter for report in self.reports)
 
-    def _watch_round(self, bias: FloatArray) -> Watch | None:
-        """The caller's function, told of all rounds as of one solve; objectives are those of the round."""
-        watch = self.watch
-        if watch is None:
-            return None
+    def _round_monitor(self, bias: FloatArray) -> FitMonitor[SolverState]:
+        """The caller's monitor, which sees all rounds as one solve; objectives are those of the round."""
         rho, done = self.rho, self._n_iter()
         rows = sum(report.kernel_rows for report in self.reports)
         hits = sum(report.cache_hits for report in self.reports)
 
-        def told(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
-            def with_bias() -> SolverState:
-                state = snapshot()
-                return replace(state, bias=bias + rho * imbalance(self.problem, state.amounts)[0])
+        def with_bias(state: SolverState) -> SolverState:
+            return replace(state, bias=bias + rho * imbalance(self.problem, state.amounts)[0])
 
-            moment = replace(
+        def of_all(progress: Progress) -> Progress:
+            return replace(
                 progress,
                 iteration=done + progress.iteration,
                 seconds=time.perf_counter() - self.began,
                 kernel_rows=rows + progress.kernel_rows,
                 cache_hits=hits + progress.cache_hits,
             )
-            return watch(moment, with_bias)
 
-        return told
+        return self.monitor.map(with_bias, of_all)
 
 
 def _first_rho(problem: DualProblem, by_kernel: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,9 +15,9 @@ from multimargin.problems.schemes import BinaryProblem, Slices, class_problems
 from multimargin.problems.separability import refuse_if_inseparable
 from multimargin.solvers.binary import solve_batch, sum_reports
 from multimargin.solvers.certificate import evaluate
-from multimargin.solvers.core import Solution, SolverState, Watch, check_start
+from multimargin.solvers.core import Solution, SolverState, StateWatch, check_start
+from multimargin.solvers.monitor import FitMonitor
 from multimargin.solvers.options import SolverOptions
-from multimargin.solvers.report import Progress
 
 
 def is_one_vs_all(problem: DualProblem) -> bool:
@@ -27,7 +26,10 @@ def is_one_vs_all(problem: DualProblem) -> bool:
 
 
 def solve_one_vs_all(
-    problem: DualProblem, options: SolverOptions, start: SolverState | None = None, watch: Watch | None = None
+    problem: DualProblem,
+    options: SolverOptions,
+    start: SolverState | None = None,
+    watch: StateWatch = None,
 ) -> Solution:
     """Solve the machine "ova" with an exact bias, one binary problem for each class over one store.
 
@@ -44,14 +46,11 @@ def solve_one_vs_all(
         None if start is None else [part_of_class(problem, binary, c, start.amounts) for c, binary in enumerate(solved)]
     )
 
-    def watch_parts(progress: Progress, snapshot: Callable[[], Slices]) -> bool:
-        def state() -> SolverState:
-            amounts = join_classes(problem, binaries, _with_mirrored(binaries, list(snapshot())))
-            return SolverState(amounts, None, problem.n_classes, np.zeros(problem.n_classes))
+    def state_of(parts: Slices) -> SolverState:
+        amounts = join_classes(problem, binaries, _with_mirrored(binaries, list(parts)))
+        return SolverState(amounts, None, problem.n_classes, np.zeros(problem.n_classes))
 
-        return watch is not None and watch(progress, state)
-
-    batch = solve_batch(problem.store, solved, problem.loss, options, starts, None if watch is None else watch_parts)
+    batch = solve_batch(problem.store, solved, problem.loss, options, starts, FitMonitor(watch).map(state_of))
     parts = _with_mirrored(binaries, list(batch.solutions.amounts))
     amounts = join_classes(problem, binaries, parts)
     bias = batch.solutions.biases

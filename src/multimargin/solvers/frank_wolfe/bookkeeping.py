@@ -11,7 +11,8 @@ from multimargin._typing import FloatArray
 from multimargin.base.interrupts import poll
 from multimargin.problems.problem import DualProblem
 from multimargin.solvers.certificate import Objectives
-from multimargin.solvers.core import SolverState, Watch
+from multimargin.solvers.core import SolverState, StateWatch
+from multimargin.solvers.monitor import FitMonitor
 from multimargin.solvers.options import SolverOptions
 from multimargin.solvers.report import Progress, SolverReport, StopReason
 from multimargin.solvers.trace import Trace, TraceBuilder, count_variables
@@ -32,10 +33,10 @@ class Account:
     bound of the optimum. ``reserve`` is what the last pass over all examples will take, in seconds.
     """
 
-    def __init__(self, problem: DualProblem, options: SolverOptions, watch: Watch | None) -> None:
-        self.problem, self.options, self.watch = problem, options, watch
+    def __init__(self, problem: DualProblem, options: SolverOptions, watch: StateWatch) -> None:
+        self.problem, self.options, self.monitor = problem, options, FitMonitor(watch)
         self.began = time.perf_counter()
-        self.called = self.began - SECONDS_BETWEEN_CALLS  # the first look tells
+        self.called = self.began - SECONDS_BETWEEN_CALLS  # the first check reports
         self.n_iter = self.kernel_values = 0
         self.violation = self.primal = np.inf
         self.dual = self.reserve = 0.0
@@ -65,7 +66,7 @@ class Account:
             raise End(StopReason.MAX_ITER)
         if self.seconds_left() <= 0:
             raise End(StopReason.MAX_TIME)
-        if self.watch is None or now - self.called < SECONDS_BETWEEN_CALLS:
+        if not self.monitor.active or now - self.called < SECONDS_BETWEEN_CALLS:
             return
         self.called = now
         moment = Progress(
@@ -80,7 +81,7 @@ class Account:
             cache_hits=0,
         )
         try:
-            stop = self.watch(moment, state)
+            stop = self.monitor(moment, state)
         except Exception as error:
             self.error = error
             stop = True

@@ -19,7 +19,7 @@ from multimargin.problems.coupling import coefficients
 from multimargin.problems.problem import Bias, DualProblem, Loss
 from multimargin.problems.zero_sums import balance, movable_without_harm
 from multimargin.solvers.certificate import Objectives, dual_gradient, evaluate
-from multimargin.solvers.core import Solution, SolverState, Watch, check_start
+from multimargin.solvers.core import Solution, SolverState, StateWatch, check_start
 from multimargin.solvers.frank_wolfe.bookkeeping import Account, End, count_support
 from multimargin.solvers.frank_wolfe.steps import (
     Hull,
@@ -98,7 +98,7 @@ def solve(
     problem: DualProblem,
     options: SolverOptions,
     start: SolverState | None = None,
-    watch: Watch | None = None,
+    watch: StateWatch = None,
     how: FrankWolfeOptions | None = None,
 ) -> Solution:
     """Solve the problem, whatever its bias rule, by Frank-Wolfe steps.
@@ -142,9 +142,7 @@ class _Look:
 class _Run:
     """One solve: where it stands."""
 
-    def __init__(
-        self, problem: DualProblem, options: SolverOptions, how: FrankWolfeOptions, watch: Watch | None
-    ) -> None:
+    def __init__(self, problem: DualProblem, options: SolverOptions, how: FrankWolfeOptions, watch: StateWatch) -> None:
         self.problem, self.options, self.how = problem, options, how
         self.account = Account(problem, options, watch)
         self.block_size = how.block_size or max(2 * problem.n_classes, WHOLE // problem.n_components)

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 from multimargin._typing import FloatArray
 from multimargin.solvers.linear.squared_hinge import (
     LinearSolution,
-    LinearWatch,
     SquaredHinge,
     Task,
     drive,
     stopping_gap,
 )
+from multimargin.solvers.monitor import Watch
 from multimargin.solvers.options import SolverOptions
 
 
@@ -26,7 +26,7 @@ def solve_asvm(
     problem: SquaredHinge,
     options: SolverOptions,
     start: ArrayLike | None = None,
-    watch: LinearWatch | None = None,
+    watch: Watch[FloatArray] | None = None,
     *,
     tol_times_C: bool = False,
 ) -> LinearSolution:

@@ -6,7 +6,6 @@ method: here, where each column of scores is a binary problem of its own, else t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,13 +20,13 @@ from multimargin.solvers.linear.columns import Columns
 from multimargin.solvers.linear.core import (
     BinarySetting,
     LinearBatch,
-    LinearBatchWatch,
     LinearOptions,
     NewtonStart,
     solve_linear_binary,
     solve_newton_binary,
 )
-from multimargin.solvers.report import Progress, StopReason
+from multimargin.solvers.monitor import FitMonitor, Watch
+from multimargin.solvers.report import StopReason
 
 # Newton's method takes about so many passes over scores and variables; a descent that needs more is given up.
 NEWTON_STEPS = 3
@@ -53,10 +52,6 @@ class Descent:
     width: float = 1.0
 
 
-# Told a moment and how to get the dual variables then; True stops.
-DescentWatch = Callable[[Progress, Callable[[], FloatArray]], bool]
-
-
 def budget(problem: DualProblem, n_entries: int, n_columns: int, *, coupled: bool) -> float:
     """Return the multiply-adds that Newton's method would need for all columns of scores, by a rough count."""
     variables = problem.n_examples * (1 if n_columns == 1 else problem.n_components)
@@ -73,7 +68,7 @@ def descend(
     columns: Columns | None,
     options: LinearOptions,
     start: FloatArray,
-    watch: DescentWatch | None,
+    watch: Watch[FloatArray] | None,
     data: LinearData,
 ) -> Descent:
     """Solve by steps on one example after the other.
@@ -83,15 +78,15 @@ def descend(
     """
     if columns is not None:
         starts = columns.split(start)
-        told = None if watch is None else _told(columns, watch, starts, range(len(starts)))
-        batch = solve_linear_binary(_setting(problem, data), columns.parts, _own(options, columns), starts, told)
+        parts: FitMonitor[list[FloatArray | None]] = FitMonitor(watch).map(
+            lambda found: _joined(columns, starts, range(len(starts)), found)
+        )
+        batch = solve_linear_binary(_setting(problem, data), columns.parts, _own(options, columns), starts, parts)
         return _found(columns, batch)
 
-    def told_state(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
-        return watch is not None and watch(progress, lambda: snapshot().amounts)
-
     state = SolverState(start, None, problem.n_classes)
-    result = linear_core.solve_linear(problem, options, state, None if watch is None else told_state, data)
+    monitor: FitMonitor[SolverState] = FitMonitor(watch).map(lambda state: state.amounts)
+    result = linear_core.solve_linear(problem, options, state, monitor, data)
     return Descent(result.amounts, result.report.passes, result.report.stop_reason, result.error)
 
 
@@ -100,18 +95,20 @@ def newton_by_column(
     options: LinearOptions,
     start: FloatArray,
     own: dict[int, NewtonStart],
-    watch: DescentWatch | None,
+    watch: Watch[FloatArray] | None,
     data: LinearData,
 ) -> Descent:
     """Solve the columns that have a start of their own by Newton's method; the others stay as they are."""
     parts, wanted = columns.split(start), tuple(own)
-    told = None if watch is None else _told(columns, watch, parts, wanted)
+    monitor: FitMonitor[list[FloatArray | None]] = FitMonitor(watch).map(
+        lambda found: _joined(columns, parts, wanted, found)
+    )
     batch = solve_newton_binary(
         _setting(columns.problem, data),
         [columns.parts[c] for c in wanted],
         _own(options, columns),
         list(own.values()),
-        told,
+        monitor,
     )
     for c, part in zip(wanted, batch.results, strict=True):
         parts[c] = part.amounts
@@ -146,16 +143,11 @@ def _found(columns: Columns, batch: LinearBatch) -> Descent:
     )
 
 
-def _told(
-    columns: Columns, watch: DescentWatch, parts: list[FloatArray], wanted: tuple[int, ...] | range
-) -> LinearBatchWatch:
-    def told(progress: Progress, snapshot: Callable[[], list[FloatArray | None]]) -> bool:
-        def amounts() -> FloatArray:
-            now = list(parts)
-            for c, found in zip(wanted, snapshot(), strict=True):
-                now[c] = parts[c] if found is None else found
-            return columns.join(now)
-
-        return watch(progress, amounts)
-
-    return told
+def _joined(
+    columns: Columns, parts: list[FloatArray], wanted: tuple[int, ...] | range, found: list[FloatArray | None]
+) -> FloatArray:
+    """Return the dual variables by column while some of the columns are solved; the others are at their start."""
+    now = list(parts)
+    for c, own in zip(wanted, found, strict=True):
+        now[c] = parts[c] if own is None else own
+    return columns.join(now)

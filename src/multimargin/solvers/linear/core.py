@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -17,7 +17,8 @@ from multimargin.problems.problem import Bias, DualProblem, Loss
 from multimargin.problems.schemes import BinaryProblem
 from multimargin.problems.separability import refuse_if_inseparable
 from multimargin.solvers.core import SolverState, check_start
-from multimargin.solvers.report import Progress, StopReason
+from multimargin.solvers.monitor import FitMonitor, Watch
+from multimargin.solvers.report import StopReason
 
 
 @dataclass(frozen=True)
@@ -117,12 +118,6 @@ class LinearBatch:
     error: BaseException | None
 
 
-# Called about every 50 ms with the progress and a function that returns the current state; True stops.
-LinearWatch = Callable[[Progress, Callable[[], SolverState]], bool]
-# The same for a batch: the function returns the amounts of the problems that are done.
-LinearBatchWatch = Callable[[Progress, Callable[[], list[FloatArray | None]]], bool]
-
-
 def linear_data(X: DataMatrix) -> _core.LinearData:
     """Return X as the solvers here take it; made once it serves many of them.
 
@@ -137,7 +132,7 @@ def solve_linear(
     problem: DualProblem,
     options: LinearOptions,
     start: SolverState | None = None,
-    watch: LinearWatch | None = None,
+    watch: Watch[SolverState] | None = None,
     data: _core.LinearData | None = None,
 ) -> LinearResult:
     """Solve a problem with a linear kernel from ``start`` (or from zero).
@@ -169,12 +164,15 @@ def solve_linear(
     )
     # Many classes make a large table of components, which belongs to the time of the solve.
     left = max(0.0, options.max_time - (time.perf_counter() - began))
+    monitor: FitMonitor[FloatArray] = FitMonitor(watch).map(
+        lambda amounts: SolverState(amounts, None, problem.n_classes)
+    )
     result = _core.solve_linear(
         linear_data(problem.data.X) if data is None else data,
         statement,
         replace(options, max_time=left).to_core(),
         None if start is None else np.ascontiguousarray(start.amounts),
-        None if watch is None else _adapt(watch, problem.n_classes),
+        monitor.for_core(),
     )
     found = LinearResult(result.amounts, result.weights, _read(result.report), result.error)
     del result  # see solver.run_core
@@ -215,19 +213,24 @@ def solve_linear_binary(
     problems: Sequence[BinaryProblem],
     options: LinearOptions,
     starts: Sequence[FloatArray] | None = None,
-    watch: LinearBatchWatch | None = None,
+    watch: Watch[list[FloatArray | None]] | None = None,
 ) -> LinearBatch:
     """Solve binary problems over the same rows, spread over the threads.
 
     Solves   max sum a - 1/2 (ya)'K(ya) under 0 <= a <= C with K = XX' + offset, each to a largest projected gradient of
              at most ``options.tol``.
     Given    starts that fit the problems; they are made feasible first.
-    Returns  feasible results whatever ended the work; those not begun are at their starts.
+    Returns  feasible results whatever ended the work; those not begun are at their starts. ``watch`` gets the amounts
+             of those that are done, None for the others.
     See      HCLKS08 Algorithm 3, cpp/core/solvers/linear/binary_linear.cpp.
     """
     given: Sequence[FloatArray | None] = [None] * len(problems) if starts is None else starts
     result = _core.solve_linear_binary(
-        _prepared(setting.X), _statements(problems, given), setting.to_core(), options.to_core(), _told(watch)
+        _prepared(setting.X),
+        _statements(problems, given),
+        setting.to_core(),
+        options.to_core(),
+        FitMonitor(watch).for_core(),
     )
     batch = _read_batch(result)
     del result  # see solver.run_core
@@ -239,7 +242,7 @@ def solve_newton_binary(
     problems: Sequence[BinaryProblem],
     options: LinearOptions,
     starts: Sequence[NewtonStart],
-    watch: LinearBatchWatch | None = None,
+    watch: Watch[list[FloatArray | None]] | None = None,
 ) -> LinearBatch:
     """Solve binary problems by Newton's method, at a cost that does not grow with C.
 
@@ -255,7 +258,7 @@ def solve_newton_binary(
     ]
     statements = _statements(problems, [start.amounts for start in starts])
     result = _core.solve_newton_binary(
-        _prepared(setting.X), statements, seeds, setting.to_core(), options.to_core(), _told(watch)
+        _prepared(setting.X), statements, seeds, setting.to_core(), options.to_core(), FitMonitor(watch).for_core()
     )
     batch = _read_batch(result)
     del result  # see solver.run_core
@@ -298,20 +301,3 @@ _REASONS = {reason.value: reason for reason in StopReason}
 def _read(report: _core.LinearReport) -> LinearReport:
     values = {name: getattr(report, name) for name in _READ}
     return LinearReport(stop_reason=_REASONS[report.stop_reason.name], n_iter=report.iterations, **values)
-
-
-def _moment(progress: _core.Progress) -> Progress:
-    return Progress(**{entry.name: getattr(progress, entry.name) for entry in fields(Progress)})
-
-
-def _adapt(watch: LinearWatch, n_classes: int) -> Callable[[_core.Progress, Callable[[], FloatArray]], bool]:
-    def adapted(progress: _core.Progress, snapshot: Callable[[], FloatArray]) -> bool:
-        return bool(watch(_moment(progress), lambda: SolverState(snapshot(), None, n_classes)))
-
-    return adapted
-
-
-def _told(
-    watch: LinearBatchWatch | None,
-) -> Callable[[_core.Progress, Callable[[], list[FloatArray | None]]], bool] | None:
-    return None if watch is None else lambda progress, snapshot: bool(watch(_moment(progress), snapshot))

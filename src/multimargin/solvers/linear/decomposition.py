@@ -14,7 +14,8 @@ from multimargin.problems.machines import MACHINES
 from multimargin.problems.problem import Bias, DualProblem, Loss
 from multimargin.solvers.certificate import evaluate
 from multimargin.solvers.core import SolverState
-from multimargin.solvers.linear.types import LinearLimits, LinearPoint, LinearSolution, LinearWatch
+from multimargin.solvers.linear.types import LinearLimits, LinearPoint, LinearSolution
+from multimargin.solvers.monitor import FitMonitor, Watch
 from multimargin.solvers.reference.linear import LinearDual, linear_decomposition
 from multimargin.solvers.report import Progress, StopReason, report_without_kernel
 
@@ -34,14 +35,14 @@ def check_decomposition(name: str, problem: DualProblem) -> None:
 
 
 def solve_by_decomposition(
-    name: str, problem: DualProblem, limits: LinearLimits, start: SolverState | None, watch: LinearWatch | None
+    name: str, problem: DualProblem, limits: LinearLimits, start: SolverState | None, watch: Watch[LinearPoint] | None
 ) -> LinearSolution:
     """Solve with working sets of the size that the name stands for, stopped at m - M <= tol, KCSL04 (C.1)."""
     run = _Run(problem, limits, watch)
     seed = None if start is None else start.amounts[:, 0]
     most = sys.maxsize if limits.max_iter < 0 else limits.max_iter
     try:
-        found = linear_decomposition(run.dual, SIZES[name], limits.tol, most, seed, run.look)
+        found = linear_decomposition(run.dual, SIZES[name], limits.tol, most, seed, run.check)
     except (KeyboardInterrupt, Exception) as error:  # Ctrl-C, or a callback that fails
         return run.solution(StopReason.INTERRUPTED, name, error)
     at_limit = StopReason.MAX_ITER if found.n_steps >= most else StopReason.STALLED
@@ -51,27 +52,27 @@ def solve_by_decomposition(
 class _Run:
     """What is known of a run between its steps; ``beta`` is the array that the steps change."""
 
-    def __init__(self, problem: DualProblem, limits: LinearLimits, watch: LinearWatch | None) -> None:
-        self.problem, self.limits, self.watch = problem, limits, watch
+    def __init__(self, problem: DualProblem, limits: LinearLimits, watch: Watch[LinearPoint] | None) -> None:
+        self.problem, self.limits, self.monitor = problem, limits, FitMonitor(watch)
         self.X = problem.data.X[problem.data.rows]
         self.dual = LinearDual.of(self.X, 2.0 * problem.data.y - 1.0, problem.data.C)
         self.beta = np.zeros(problem.n_examples)
         self.n_steps = 0
         self.ended: StopReason | None = None
         self.began = time.perf_counter()
-        self.called = self.began - SECONDS_BETWEEN_CALLS  # the first look tells
+        self.called = self.began - SECONDS_BETWEEN_CALLS  # the first check reports
 
-    def look(self, n_steps: int, violation: float, beta: FloatArray) -> bool:
+    def check(self, n_steps: int, violation: float, beta: FloatArray) -> bool:
         self.n_steps, self.beta = n_steps, beta
         poll()
         now = time.perf_counter()
         if now - self.began > 0.95 * self.limits.max_time:
             self.ended = StopReason.MAX_TIME
-        elif self.watch is not None and now - self.called >= SECONDS_BETWEEN_CALLS:
+        elif self.monitor.active and now - self.called >= SECONDS_BETWEEN_CALLS:
             self.called = now
             used = int(np.count_nonzero(beta))
             moment = Progress(n_steps, now - self.began, violation, np.nan, np.nan, len(beta), used, 0, 0)
-            if self.watch(moment, self.point):
+            if self.monitor(moment, self.point):
                 self.ended = StopReason.CALLBACK
         return self.ended is not None
 

@@ -22,7 +22,7 @@ from multimargin.solvers.certificate import Objectives, dual_gradient, evaluate
 from multimargin.solvers.core import SolverState
 from multimargin.solvers.effort import work_limit
 from multimargin.solvers.linear.columns import columns_of
-from multimargin.solvers.linear.coordinate import DescentWatch, budget, descend, newton_by_column
+from multimargin.solvers.linear.coordinate import budget, descend, newton_by_column
 from multimargin.solvers.linear.core import LinearOptions, NewtonStart, linear_data
 from multimargin.solvers.linear.near_start import approach
 from multimargin.solvers.linear.newton import MultiplierMethod
@@ -37,9 +37,9 @@ from multimargin.solvers.linear.types import (
     LinearPoint,
     LinearSeed,
     LinearSolution,
-    LinearWatch,
     Presolved,
 )
+from multimargin.solvers.monitor import FitMonitor, Watch
 from multimargin.solvers.report import Progress, SolverReport, StopReason, report_without_kernel
 from multimargin.solvers.separable import components_by_class
 
@@ -58,7 +58,10 @@ DEARER_WHEN_WIDE = 100.0
 
 
 def solve_linear(
-    problem: DualProblem, limits: LinearLimits, start: SolverState | None = None, watch: LinearWatch | None = None
+    problem: DualProblem,
+    limits: LinearLimits,
+    start: SolverState | None = None,
+    watch: Watch[LinearPoint] | None = None,
 ) -> LinearSolution:
     """Solve a linear machine by its weights.
 
@@ -71,7 +74,7 @@ def solve_linear(
 
 
 def settle_linear(
-    problem: DualProblem, limits: LinearLimits, found: Presolved, watch: LinearWatch | None = None
+    problem: DualProblem, limits: LinearLimits, found: Presolved, watch: Watch[LinearPoint] | None = None
 ) -> LinearSolution:
     """Return the solution of two classes that the core has found, after more steps where it is not good enough yet."""
     return _Solve(problem, limits, found.state, watch).run_from(found)
@@ -81,9 +84,9 @@ class _Solve:
     """One solve; ``amounts`` and ``bias`` are its current point, by columns of scores."""
 
     def __init__(
-        self, problem: DualProblem, limits: LinearLimits, start: SolverState | None, watch: LinearWatch | None
+        self, problem: DualProblem, limits: LinearLimits, start: SolverState | None, watch: Watch[LinearPoint] | None
     ) -> None:
-        self.problem, self.limits, self.watch = problem, limits, watch
+        self.problem, self.limits, self.monitor = problem, limits, FitMonitor(watch)
         self.began = time.perf_counter()
         self.last_report = -REPORT_SECONDS  # the first step reports
         data = problem.data
@@ -227,7 +230,7 @@ class _Solve:
         )
         if self.task.free_bias:
             return self._descend_with_bias(options)
-        found = descend(self.problem, self.columns, options, self.amounts, self._told(), self._data)
+        found = descend(self.problem, self.columns, options, self.amounts, self._inner(), self._data)
         self.error, self.passes, self.open_columns = found.error, found.passes, found.unfinished
         self.amounts = found.amounts
         return found.stop_reason
@@ -236,21 +239,20 @@ class _Solve:
         bias = self._machine_bias()
         assert bias is not None
         start = (self._expand(self.amounts), bias)
-        found = descend_with_bias(self.problem, options, start, self._told(self._reduced), self._data)
+        found = descend_with_bias(self.problem, options, start, self._inner(self._reduced), self._data)
         self.error, self.passes, self.amounts = found.error, found.passes, self._reduced(found.amounts)
         if found.bias is not None:
             self.bias = (found.bias[-1:] if self.binary else found.bias).copy()
         return found.stop_reason
 
-    def _told(self, read: Callable[[FloatArray], FloatArray] = lambda a: a) -> DescentWatch | None:
-        def told(progress: Progress, amounts: Callable[[], FloatArray]) -> bool:
-            def point() -> LinearPoint:
-                self.amounts = read(amounts())
-                return self.settle(quick=True)
+    def _inner(self, read: Callable[[FloatArray], FloatArray] = lambda a: a) -> FitMonitor[FloatArray]:
+        """The caller's monitor, given dual variables of which ``read`` makes those by column."""
 
-            return self.watch is not None and self.watch(progress, point)
+        def point(amounts: FloatArray) -> LinearPoint:
+            self.amounts = read(amounts)
+            return self.settle(quick=True)
 
-        return None if self.watch is None else told
+        return self.monitor.map(point)
 
     def _advance(self, tol: float, max_steps: int = -1) -> StopReason:
         """Newton's method from where it is, in at most so many steps (-1: no limit but that of the solve)."""
@@ -315,7 +317,7 @@ class _Solve:
         }
         limit = -1 if last == sys.maxsize else max(0, last - self.n_newton)
         options = LinearOptions(tol=tol, max_passes=limit, max_time=self._time_left())
-        found = newton_by_column(self.columns, options, self.amounts, starts, self._told(), self._data)
+        found = newton_by_column(self.columns, options, self.amounts, starts, self._inner(), self._data)
         self.amounts = found.amounts
         if found.bias is not None:
             self.bias[list(wanted)] = found.bias
@@ -366,9 +368,9 @@ class _Solve:
         seconds = time.perf_counter() - self.began
         if seconds > 0.95 * self.limits.max_time:
             return StopReason.MAX_TIME
-        if self.watch is not None and seconds - self.last_report >= REPORT_SECONDS:
+        if self.monitor.active and seconds - self.last_report >= REPORT_SECONDS:
             self.last_report = seconds
-            if self.watch(self._progress(seconds, violation), lambda: self.settle(quick=True)):
+            if self.monitor(self._progress(seconds, violation), lambda: self.settle(quick=True)):
                 return StopReason.CALLBACK
         return None
 

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 from multimargin._typing import FloatArray
 from multimargin.solvers.linear.squared_hinge import (
     LinearSolution,
-    LinearWatch,
     SquaredHinge,
     Task,
     drive,
     stopping_gap,
 )
+from multimargin.solvers.monitor import Watch
 from multimargin.solvers.options import SolverOptions
 
 STEP = 1.9  # of 1/(2C); every value below 2 converges
@@ -30,7 +30,7 @@ def solve_lsvm(
     problem: SquaredHinge,
     options: SolverOptions,
     start: ArrayLike | None = None,
-    watch: LinearWatch | None = None,
+    watch: Watch[FloatArray] | None = None,
     *,
     tol_times_C: bool = False,
 ) -> LinearSolution:

@@ -6,7 +6,6 @@ and targets t - m(b) by coordinate steps from where the last one ended, and then
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,10 +17,11 @@ from multimargin.problems.problem import Bias, DualProblem
 from multimargin.problems.zero_sums import imbalance
 from multimargin.solvers.core import SolverState
 from multimargin.solvers.linear import core as linear_core
-from multimargin.solvers.linear.coordinate import Descent, DescentWatch
+from multimargin.solvers.linear.coordinate import Descent
 from multimargin.solvers.linear.core import LinearOptions
 from multimargin.solvers.linear.types import Clock
-from multimargin.solvers.report import Progress, StopReason
+from multimargin.solvers.monitor import FitMonitor, Watch
+from multimargin.solvers.report import StopReason
 
 # rho in units of the mean of |x|^2; a round that leaves more than these shares of the sums multiplies it.
 FIRST_RHO = 0.5
@@ -52,7 +52,7 @@ def descend_with_bias(
     problem: DualProblem,
     options: LinearOptions,
     start: tuple[FloatArray, FloatArray],
-    watch: DescentWatch | None,
+    watch: Watch[FloatArray] | None,
     data: LinearData,
 ) -> Descent:
     """Solve by rounds of coordinate steps within the limits of ``options``, which hold for all rounds together.
@@ -64,6 +64,7 @@ def descend_with_bias(
     loose = FIRST_TOL * float(np.abs(table.target).max())
     centred = problem.machine.sum_to_zero or not table.margins(np.ones(problem.n_classes)).any()
     now = _Round(start[0], start[1], FIRST_RHO * _mean_square(problem.data.X), max(options.tol, loose))
+    monitor: FitMonitor[SolverState] = FitMonitor(watch).map(lambda state: state.amounts)
     for _ in range(MAX_ROUNDS):
         left = _left(options, now)
         if isinstance(left, StopReason):
@@ -71,7 +72,7 @@ def descend_with_bias(
         kernel = problem.kernel.with_offset(now.rho)
         inner = replace(problem, bias=Bias.NONE, kernel=kernel, given_bias=now.bias, given_store=None)
         state = SolverState(now.amounts, None, problem.n_classes)
-        result = linear_core.solve_linear(inner, left, state, None if watch is None else _told(watch), data)
+        result = linear_core.solve_linear(inner, left, state, monitor, data)
         now.amounts, report = result.amounts, result.report
         now.passes, now.cost = now.passes + report.passes, now.cost + report.cost
         if report.stop_reason is not StopReason.CONVERGED:
@@ -109,13 +110,6 @@ def _left(options: LinearOptions, now: _Round) -> LinearOptions | StopReason:
 
 def _found(now: _Round, reason: StopReason, error: BaseException | None) -> Descent:
     return Descent(now.amounts, now.passes, reason, error, bias=now.bias)
-
-
-def _told(watch: DescentWatch) -> linear_core.LinearWatch:
-    def told(progress: Progress, snapshot: Callable[[], SolverState]) -> bool:
-        return watch(progress, lambda: snapshot().amounts)
-
-    return told
 
 
 def _mean_square(X: DataMatrix) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from multimargin._typing import FloatArray
@@ -15,9 +13,9 @@ from multimargin.solvers.core import SolverState
 from multimargin.solvers.linear.asvm import solve_asvm
 from multimargin.solvers.linear.lsvm import solve_lsvm
 from multimargin.solvers.linear.squared_hinge import SquaredHinge
-from multimargin.solvers.linear.types import LinearLimits, LinearPoint, LinearSolution, LinearWatch
+from multimargin.solvers.linear.types import LinearLimits, LinearPoint, LinearSolution
+from multimargin.solvers.monitor import FitMonitor, Watch
 from multimargin.solvers.options import SolverOptions
-from multimargin.solvers.report import Progress
 
 METHODS = {"asvm": solve_asvm, "lsvm": solve_lsvm}
 
@@ -33,7 +31,7 @@ def check_squared(name: str, problem: DualProblem) -> None:
 
 
 def solve_squared(
-    name: str, problem: DualProblem, limits: LinearLimits, start: SolverState | None, watch: LinearWatch | None
+    name: str, problem: DualProblem, limits: LinearLimits, start: SolverState | None, watch: Watch[LinearPoint] | None
 ) -> LinearSolution:
     """Solve by the method of that name, and see the result as the machine's.
 
@@ -51,9 +49,6 @@ def solve_squared(
         scores = np.asarray(X @ weights) + problem.kernel.offset * beta.sum(axis=0)
         return LinearPoint(SolverState(own, scores, 2), weights, evaluate(problem, own, scores))
 
-    def told(progress: Progress, amounts: Callable[[], FloatArray]) -> bool:
-        return watch is not None and watch(progress, lambda: point_of(amounts()))
-
     seed = None if start is None else start.amounts[:, 0]
-    found = METHODS[name](statement, options, seed, None if watch is None else told)
+    found = METHODS[name](statement, options, seed, FitMonitor(watch).map(point_of))
     return LinearSolution(point_of(found.amounts), found.report, found.error, name)

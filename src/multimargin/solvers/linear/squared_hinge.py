@@ -24,14 +24,12 @@ from multimargin._typing import FloatArray
 from multimargin.base.interrupts import poll
 from multimargin.base.matrices import is_sparse
 from multimargin.solvers.certificate import Objectives
+from multimargin.solvers.monitor import FitMonitor, Watch
 from multimargin.solvers.options import SolverOptions
 from multimargin.solvers.report import Progress, SolverReport, StopReason, report_without_kernel
 
 MOST_FEATURES = 10_000  # a system of more unknowns takes more than 800 MB
 SECONDS_BETWEEN_CALLS = 0.05
-
-# Called about every 50 ms with the progress and a function that returns the current a; True stops.
-LinearWatch = Callable[[Progress, Callable[[], FloatArray]], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,10 +216,10 @@ class _End(Exception):  # noqa: N818 - not an error: a limit was reached, or the
 class _Limits:
     """The clock and the watch of one solve."""
 
-    def __init__(self, task: Task, watch: LinearWatch | None) -> None:
-        self.problem, self.options, self.watch = task.problem, task.options, watch
+    def __init__(self, task: Task, watch: Watch[FloatArray] | None) -> None:
+        self.problem, self.options, self.monitor = task.problem, task.options, FitMonitor(watch)
         self.began = time.perf_counter()
-        self.called = self.began - SECONDS_BETWEEN_CALLS  # the first look tells
+        self.called = self.began - SECONDS_BETWEEN_CALLS  # the first check reports
         self.n_iter = 0
 
     def ask(self, method: Method) -> None:
@@ -232,7 +230,7 @@ class _Limits:
             raise _End(StopReason.MAX_ITER)
         if now - self.began >= self.options.max_time:
             raise _End(StopReason.MAX_TIME)
-        if self.watch is None or now - self.called < SECONDS_BETWEEN_CALLS:
+        if not self.monitor.active or now - self.called < SECONDS_BETWEEN_CALLS:
             return
         self.called, a = now, method.amounts
         numbers = self.problem.judge(a)
@@ -248,7 +246,7 @@ class _Limits:
             cache_hits=0,
         )
         try:
-            stop = self.watch(moment, a.copy)
+            stop = self.monitor(moment, a.copy)
         except Exception as error:
             raise _End(StopReason.CALLBACK, error) from error
         if stop:
@@ -256,7 +254,7 @@ class _Limits:
 
 
 def drive(
-    task: Task, begin: Callable[[SquaredHinge, FloatArray | None], Method], watch: LinearWatch | None
+    task: Task, begin: Callable[[SquaredHinge, FloatArray | None], Method], watch: Watch[FloatArray] | None
 ) -> LinearSolution:
     """Advance until the method is done, a limit is met or nothing moves; then judge the point anew.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from multimargin._typing import FloatArray
 from multimargin.solvers.certificate import Objectives
 from multimargin.solvers.core import SolverState
-from multimargin.solvers.report import Progress, SolverReport, StopReason
+from multimargin.solvers.report import SolverReport, StopReason
 
 AUTO, NEWTON, DESCENT = "auto", "newton", "descent"
 
@@ -95,7 +94,3 @@ class Presolved:
     @property
     def state(self) -> SolverState:
         return SolverState(self.amounts[:, None], None, 2, self.bias)
-
-
-# Called about every 50 ms with the progress and a function that returns the current point; True stops.
-LinearWatch = Callable[[Progress, Callable[[], LinearPoint]], bool]
