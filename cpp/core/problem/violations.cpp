@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/memory.hpp"
+
 namespace multimargin {
 
 namespace {
@@ -68,13 +70,23 @@ simd::ScanGroup<T> ViolationScan<T>::group(const ScoreView<T>& view, Index y, In
             last - first};
 }
 
+// Examples from begin on in whole strips of vectors. The rest is a strip that ends with the class, or begins with the
+// range: a panel's scan reads no value of the next panel, whose scores another thread may be writing.
 template <class T>
 void ViolationScan<T>::scan(const ScoreView<T>& view, Index first, Index last, T* violations) const {
+    constexpr Index strip = simd::overrun;
     const simd::Table& table = simd::best_table();
     for (Index y = 0; y < machine_.n_classes; ++y) {
         const std::size_t g = unsigned_index(y);
         const Index begin = std::max(first, view.group_begin[g]), end = std::min(last, view.group_begin[g + 1]);
-        if (begin < end) run(table, machine_.bound, group(view, y, begin, end, violations + (begin - first)));
+        if (begin >= end) continue;
+        const Index whole = begin + (end - begin) / strip * strip;
+        if (whole > begin) run(table, machine_.bound, group(view, y, begin, whole, violations + (begin - first)));
+        if (whole == end) continue;
+        alignas(alignment) T rest[strip];
+        const Index start = std::max(first, end - strip);
+        run(table, machine_.bound, group(view, y, start, start + strip, rest));
+        std::copy(rest + (whole - start), rest + (end - start), violations + (whole - first));
     }
 }
 

@@ -30,7 +30,8 @@ class ViolationScan {
   public:
     ViolationScan(const Machine& machine, Index ld);
 
-    // violations[j - first] for first <= j < last, and up to simd::overrun meaningless values beyond.
+    // violations[j - first] for first <= j < last, and nothing else. Reads no further than last if last - first is a
+    // multiple of simd::overrun.
     void scan(const ScoreView<T>& view, Index first, Index last, T* violations) const;
 
     std::span<const simd::ScanTerm<T>> terms(Index y) const { return terms_[unsigned_index(y)]; }
