@@ -41,8 +41,8 @@ void BinaryDescent<T>::load(const BinaryProblem& problem, std::span<const Index>
     for (std::size_t k = 0; k < n; ++k) {
         const Index e = examples[k];
         n_positive_ += e < problem.n_positive() ? 1 : 0;
-        variables_[k] = variables[unsigned_index(e)];
-        errors_[k] = static_cast<T>(errors[unsigned_index(e)]);
+        variables_[k] = variables[k];
+        errors_[k] = static_cast<T>(errors[k]);
         caps_[k] = problem.cap(e);
         ridges_[k] = problem.ridge(e);
         diagonals_[k] = problem.diagonal(e);

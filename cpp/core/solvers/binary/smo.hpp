@@ -20,7 +20,7 @@ class BinaryDescent {
     // The second variable of a pair: the one with which the first gains most, or the most violating one (IGEL).
     explicit BinaryDescent(bool most_violating = false) : most_violating_(most_violating) {}
 
-    // Takes the variables and errors that the state has for these examples.
+    // Takes some examples with their variables and errors, in the same order.
     void load(const BinaryProblem& problem, std::span<const Index> examples, std::span<const double> variables,
               std::span<const double> errors);
 

@@ -32,7 +32,6 @@ class Descent final : private RowProvider<T> {
 
     bool all_active() const { return workspace_->size() == problem_.size(); }
     std::span<const Index> members() const { return workspace_->members(); }
-    const KernelColumns<double>* exact_columns() const { return nullptr; }
 
   private:
     double select();

@@ -213,13 +213,19 @@ class Solve {
         synchronize_ = [] {};  // the full state is current until the descent goes on
         const double n = static_cast<double>(problem_.size());
         monitor_.spend(n * n * static_cast<double>(problem_.machine().n_scores()));
-        if (!refresh_scores(problem_, state_, team_, &monitor_, descent.exact_columns())) return false;
+        if (!refresh(descent)) return false;
         note(summarize(problem_, state_));
         tally_.record([this] { return census_of(problem_, state_); });
         active_violation_ = violation_of(descent.members());
         descent.reload();
         synchronize_ = [&descent] { descent.scatter(); };
         return true;
+    }
+
+    template <class Method>
+    bool refresh(Method& descent) {
+        if constexpr (requires { descent.confirm(); }) return descent.confirm();
+        return refresh_scores(problem_, state_, team_, &monitor_);
     }
 
     double violation_of(std::span<const Index> examples) const {

@@ -324,7 +324,12 @@ TEST(binary_descent_on_some_of_the_examples) {
         make_feasible(problem, state);
         state.errors = PlainCheck(clouds, loss, state.variables).E;
         BinaryDescent<double> descent;
-        descent.load(problem, some, state.variables, state.errors);
+        std::vector<double> variables, errors;
+        for (const Index e : some) {
+            variables.push_back(state.variables[unsigned_index(e)]);
+            errors.push_back(state.errors[unsigned_index(e)]);
+        }
+        descent.load(problem, some, variables, errors);
         CacheCounters counters;
         RowMemory<double> memory;
         SlotRows<double> slots(source, rows, 0.0, counters, memory);
