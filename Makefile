@@ -1,4 +1,4 @@
-# Everything runs in .venv, which is made on first use. Needs python3 (>= 3.11), a C++20 compiler and make.
+# Everything runs in .venv, which is created on first use. Needs python3 (>= 3.11), a C++20 compiler and make.
 #   PYTHON=python3.12 make test     chooses the interpreter
 #   CXX=clang++ make test           chooses the compiler
 PYTHON ?= python3
@@ -13,17 +13,18 @@ CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
 PACKAGE := pyproject.toml CMakeLists.txt README.md LICENSE $(filter-out cpp/tests/%,$(CPP)) \
 	$(shell find src -type f -not -name '*.pyc')
 
-.PHONY: help demo test test-fast lint test-cpp test-python sanitize sanitize-threads docs clean
+.PHONY: help demo test test-fast lint test-cpp test-python sanitize sanitize-threads docs docs-shots clean
 
 help:
 	@echo "make demo      train, check and plot a small example: demo.png"
 	@echo "make test      lint, C++ tests, Python tests"
-	@echo "make test-fast the Python tests that take no time, in a minute"
+	@echo "make test-fast the Python tests without the slow ones, in a minute"
 	@echo "make lint      ruff, clang-format, mypy"
 	@echo "make test-cpp  the C++ tests alone"
 	@echo "make sanitize  C++ tests and some Python tests under address and undefined-behaviour sanitizers"
 	@echo "make sanitize-threads  C++ tests and the Python tests that use threads under the thread sanitizer"
 	@echo "make docs      the documentation site: build/docs/index.html"
+	@echo "make docs-shots  pictures of the site, wide and narrow: build/shots"
 	@echo "make clean     remove everything that these commands made"
 
 demo: .venv/plots
@@ -44,17 +45,17 @@ test-cpp: .venv/test
 test-python: .venv/test
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
-# Without scikit-learn's checks, benchmarks, experiments and what takes seconds.
+# Without scikit-learn's checks, benchmarks, experiments and slow tests.
 test-fast: .venv/test
 	$(BIN)/python -m pytest -q -n $(JOBS) -m "not contract and not research and not slow"
 
-# The preloaded libraries: the sanitizer must come first, and finds the exceptions' functions only if they are there.
+# The sanitizer's library must be loaded first; it finds the functions for exceptions only if libstdc++ is loaded, too.
 SANITIZE := address,undefined
 SANITIZED := build/sanitize
 SANITIZED_PYTHON := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH=$(SANITIZED)/python
-# Files that reach every part of the core, in about two minutes even when sanitized, and those tests of extreme data that
-# go through every solver: numbers out of range are what once made a mask an index.
+# Files that reach every part of the core in about two minutes under the sanitizers, and the tests of extreme data that
+# run every solver (numbers out of range may turn into wrong indices).
 SANITIZED_EXTREMES := every_solver_at_every_scale given_kernels_of_any_size linear_machines_at_every_scale \
 	streams_at_every_scale one_column_of_another_size
 SANITIZED_TESTS ?= $(wildcard $(patsubst %,tests/*/test_%.py,example_steps qp control pair_control threads degenerate)) \
@@ -70,8 +71,8 @@ sanitize: .venv/test
 	$(SANITIZED_PYTHON) $(BIN)/python -c "import multimargin; print('sanitized:', multimargin.__file__)"
 	$(SANITIZED_PYTHON) $(BIN)/python -m pytest -q -p no:cacheprovider -o timeout=600 $(SANITIZED_TESTS)
 
-# Only code that was compiled for it is watched: locks and threads of CPython, NumPy and BLAS are seen at their calls of
-# pthread functions alone, so what they order by other means is listed in cpp/tests/thread_sanitizer.txt.
+# The thread sanitizer sees only code that was compiled for it. Of CPython, NumPy and BLAS it sees calls of pthread functions;
+# other synchronisation of theirs is listed in cpp/tests/thread_sanitizer.txt.
 THREADED := build/sanitize-threads
 THREADED_OPTIONS := TSAN_OPTIONS="suppressions=$(CURDIR)/cpp/tests/thread_sanitizer.txt halt_on_error=1 second_deadlock_stack=1"
 THREADED_PYTHON := $(THREADED_OPTIONS) OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(THREADED)/python \
@@ -92,23 +93,26 @@ docs: .venv/docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 	@echo "build/docs/index.html"
 
+docs-shots: docs
+	$(BIN)/python docs/screenshots.py
+
 clean:
 	rm -rf .venv build demo.png .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -rf docs/gallery docs/reference/generated docs/reference/api.rst
 
-# What builds the package: its build requirements, and cmake and ninja so that no system copy is needed.
+# Build requirements of the package; cmake and ninja too, so that no system copy is needed.
 .venv/made: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(PIP) install cmake ninja $$($(BIN)/python -c \
 		"import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'])")
 	touch $@
 
-# .venv/test: the package as it is now, with the extra "test", and the C++ tests from the same objects.
+# .venv/test: the current package with the extra "test", and the C++ tests from the same object files.
 .venv/test: SETTINGS := --config-settings=build-dir=build/module \
 	--config-settings=cmake.define.MULTIMARGIN_BUILD_TESTS=ON --config-settings=cmake.define.MULTIMARGIN_WERROR=ON
 
 # The same without C++ tests for "plots" and "docs".
 .venv/test .venv/plots .venv/docs: .venv/%: .venv/made $(PACKAGE)
 	$(PIP) install --no-build-isolation --no-deps $(SETTINGS) .
-	$(PIP) install 'multimargin[$*]'  # it is there: what the extra needs
+	$(PIP) install 'multimargin[$*]'  # already installed: only the extra's requirements are
 	touch $@

@@ -20,12 +20,13 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "numpydoc",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "mathml",  # beside this file
 ]
+html_math_renderer = "mathml"
 exclude_patterns = ["measured"]
 html_theme = "furo"
 html_title = f"multimargin {version}"

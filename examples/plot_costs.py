@@ -1,6 +1,6 @@
 """
-Can some confusions be made dearer than others?
-===============================================
+Can some confusions be penalised more than others?
+==================================================
 
 A machine is data: its target margins may come from a table of costs. Here taking a digit 8 for a 1 is to be avoided,
 so that examples of class 8 have to keep three times the distance from class 1.

@@ -1,6 +1,6 @@
 """
-Can a fit be stopped and gone on with?
-======================================
+Can a fit be stopped and continued?
+===================================
 
 Parts of a fit, each limited to two hundredths of a second, continued with ``warm_start``. Every part leaves a model
 that can predict; the last one is the optimum. Ctrl-C in a part keeps what it has.

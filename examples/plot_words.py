@@ -1,6 +1,6 @@
 """
-Can a machine read words?
-=========================
+Can a kernel compare words?
+===========================
 
 A kernel need not be of numbers: here it counts the pairs of letters that two words share. Its matrix goes to
 ``SVC(kernel="precomputed")``, which tests that it is positive semi-definite and certifies the optimum.

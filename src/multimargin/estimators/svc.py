@@ -41,8 +41,8 @@ class SVC(CallbackSupportMixin, PrecomputedKernels, KernelParameters, SingleFitP
         \min_{w, b} \tfrac12 \sum_c \|w_c\|^2 + \sum_i C_i \,\mathrm{loss}(\xi_i), \qquad
         \sum_c \nu_{y_i p c} f_c(x_i) \ge t_{y_i p} - \xi_{ip}
 
-    in dual form. Training time grows with the square of the number of support vectors: beyond some hundred
-    thousand rows a linear machine or a subsample is the better choice.
+    in dual form. Training time grows with the number of rows times the number of support vectors. Where classes
+    hardly overlap, half a million rows take seconds; where they overlap, the time grows with the square of the rows.
 
     Attributes
     ----------
