@@ -271,7 +271,7 @@ def test_own_machine_needs_its_classes() -> None:
     clf = OnlineSVC(gamma=0.7, multi_class=machine, tol=1e-4).partial_fit(X, y, classes=[0, 1, 2])
     batch = SVC(gamma=0.7, multi_class=machine, tol=1e-4).fit(X, y)
     assert clf.finalize(X, y).certificate_.dual == pytest.approx(batch.certificate_.dual, rel=1e-5)
-    with pytest.raises(ValueError, match="is made for 3 classes"):
+    with pytest.raises(ValueError, match="is defined for 3 classes"):
         OnlineSVC(multi_class=machine).partial_fit(X[y < 2], y[y < 2])
 
 

@@ -169,7 +169,7 @@ def test_from_dense_with_an_empty_margin_first() -> None:
 
 def test_machine_for_another_number_of_classes() -> None:
     machine = Machine("three", Bound.BOX, False, ComponentTable.relative(3, 1.0))
-    with pytest.raises(ValueError, match=r"The machine 'three' is made for 3 classes, y has 4; build its Component"):
+    with pytest.raises(ValueError, match=r"The machine 'three' is defined for 3 classes, y has 4; build its Component"):
         machine.table(4)
 
 

@@ -1,8 +1,8 @@
 """Probabilities from scores: curves that map a score to a probability, and one set of them per classifier.
 
-A calibrator is fitted on out-of-fold scores: those of models that have not seen the example. Here are the folds, the
-curves, and how the curves of several classes become one distribution. Knows nothing of machines, kernels and labels;
-probabilities from pairs of classes are put together in coupling_probabilities.py.
+A calibrator is fitted on out-of-fold scores: those of models that have not seen the example. This module
+defines the folds, the curves, and how the curves of several classes become one distribution. It is independent of
+machines, kernels and labels; coupling_probabilities.py combines the probabilities of pairs of classes.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def fit_sigmoid(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatAr
     """Fit Platt's sigmoid by maximum likelihood over all slopes >= 0.
 
     Solves    min  -sum_i w_i (t_i log p_i + (1 - t_i) log(1 - p_i)),  p = Sigmoid(slope, offset)(scores)
-    Given     scores (n,), positive (n,), weight (n,); rows of weight 0 count for nothing
-    Returns   the sigmoid. Where the likelihood would rather have it fall (the scores rank worse than chance), the best
-              slope >= 0 is 0, and the sigmoid is constant at the weighted mean of the targets t.
+    Given     scores (n,), positive (n,), weight (n,); rows of weight 0 are ignored
+    Returns   the sigmoid. If the likelihood is largest for a negative slope (the scores rank worse than chance), the
+              slope is 0, and the sigmoid is constant at the weighted mean of the targets t.
     See       PLATT99 for the targets: (N+ + 1) / (N+ + 2) for positive rows and 1 / (N- + 2) for the others, N+ and
               N- the weights of either side, so that a weight of 2 equals a repeated row; LLW07 for the method.
     """
@@ -85,7 +85,7 @@ def fit_sigmoid(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatAr
     if scale <= 1e-14 * np.abs(scores).max():  # all scores are equal
         return Sigmoid(0.0, constant)
     standardised = (scores - center) / scale
-    # The likelihood is concave: its slope at the best constant says on which side of 0 the best slope lies.
+    # The likelihood is concave: its slope at the best constant gives the sign of the best slope.
     if _dot(share, (target - mean_target) * standardised) <= 0:
         return Sigmoid(0.0, constant)
     slope, offset = _maximize_likelihood(standardised, target, share, constant)
@@ -94,7 +94,7 @@ def fit_sigmoid(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatAr
 
 
 def _maximize_likelihood(x: FloatArray, target: FloatArray, share: FloatArray, offset: float) -> tuple[float, float]:
-    """Return slope and offset from Newton steps that are kept safe, started at slope 0.
+    """Return slope and offset from safeguarded Newton steps, started at slope 0.
 
     LLW07 add a small ridge to the Hessian and shorten a step that does not gain enough. Here such a step is taken
     again with a larger ridge, which also turns it: with 30 positive rows among 100,000 probabilities soon round to 0
@@ -171,7 +171,7 @@ class OneVsRestCalibrator:
     curves: tuple[Curve, ...]
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
-        """Return shape (n, d) from scores of shape (n, d); uniform where every curve says 0."""
+        """Return shape (n, d) from scores of shape (n, d); uniform where every curve is 0."""
         raw = np.stack([curve(column) for curve, column in zip(self.curves, scores.T, strict=True)], axis=1)
         total = raw.sum(axis=1, keepdims=True)
         uniform = np.full_like(raw, 1 / raw.shape[1])
@@ -181,7 +181,7 @@ class OneVsRestCalibrator:
 
 @dataclass(frozen=True)
 class PairCalibrator:
-    """One sigmoid per pair of classes, put together by pairwise coupling: LIBSVM's probabilities."""
+    """One sigmoid per pair of classes, combined by pairwise coupling: LIBSVM's probabilities."""
 
     curves: tuple[Sigmoid, ...]
 
@@ -245,16 +245,16 @@ def folds_for_calibration(
     X: Any = None,
     classes: NDArray[Any] | None = None,
 ) -> list[tuple[IntArray, IntArray]]:
-    """Return stratified folds as (train, test) arrays of rows, without chance.
+    """Return stratified folds as (train, test) arrays of rows, without random numbers.
 
-    The distinct rows of each class are dealt out in turn, and the next class goes on where the last one ended. So fold
-    sizes differ by one distinct row at most, overall and within each class; rows of weight 0 are in no part. Every
-    class is in every training part, one whose rows are all equal even where it is in the test part.
+    The distinct rows of each class are assigned to the folds in turn, continuing where the class before ended. So fold
+    sizes differ by at most one distinct row, overall and per class; rows of weight 0 are in no fold. Every class is in
+    every training part; a class whose rows are all equal is in the training part even of its own test fold.
 
-    With ``X`` equal rows of a class share a fold, and the turn goes by what is in the rows. Then a row of weight 2 and
-    the same row twice, in any order of the rows, give the same folds, the same training problems, and curves that
-    agree to rounding errors: probabilities differ by what ``tol`` leaves open in the scores. Without ``X`` every row
-    counts as distinct, the turn goes by position, and this is lost.
+    With ``X`` equal rows of a class share a fold, and the order depends on the content of the rows. Then a row
+    of weight 2 and the same row twice, in any order of the rows, give the same folds, the same training problems,
+    and curves that agree to rounding errors: probabilities differ only as far as ``tol`` allows for the scores.
+    Without ``X`` every row counts as distinct and is assigned by position, and this does not hold.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A trained machine: support vectors, coefficients, intercept. Predicts; knows nothing of how it was trained."""
+"""A trained machine: support vectors, coefficients, intercept. Predicts; independent of how it was trained."""
 
 from __future__ import annotations
 

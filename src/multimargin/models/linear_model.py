@@ -1,4 +1,4 @@
-"""A trained linear machine: weight vectors and intercepts. Predicts; knows nothing of how it was trained."""
+"""A trained linear machine: weight vectors and intercepts. Predicts; independent of how it was trained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trained one-vs-one machine: predicts by votes or by the decision DAG; knows nothing of how it was trained."""
+"""A trained one-vs-one machine: predicts by votes or by the decision DAG; independent of how it was trained."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from multimargin.problems.training_set import TrainingSet
 
 @dataclass(frozen=True, eq=False)
 class PairModel:
-    """Scores of all pairs of classes, D_ij(x) = sum_s coef_s k(x_s, x) + intercept_ij; > 0 speaks for i < j.
+    """Scores of all pairs of classes, D_ij(x) = sum_s coef_s k(x_s, x) + intercept_ij; > 0 is a vote for i, i < j.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class PairModel:
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def codes(self, X: DataMatrix) -> IntArray:
-        """Return the codes of the classes, shape (n_samples,): most votes, or the end of the path through the DAG."""
+        """Return the codes of the classes, shape (n_samples,): most votes, or the result of the DAG."""
         dag = self.scheme == DAG
         if self.label_order is not None and not dag:
             return vote_in_order(self.pair_scores(X), self.label_order)

@@ -44,7 +44,7 @@ def vote_in_order(D: FloatArray, order: Sequence[int]) -> IntArray:
 def ovr_scores(D: FloatArray, n_classes: int) -> FloatArray:
     """Return votes plus a confidence inside (-1/3, 1/3), shape (n, d): the decision function of scikit-learn's SVC.
 
-    Two classes with equally many votes are told apart by the sum of their scores, so that the argmax may differ from
+    Ties of votes are broken by the sums of scores, so that the argmax may differ from
     ``vote``. As in scikit-learn a score of exactly 0 counts for the first class here.
     """
     scores: FloatArray = _count(D >= 0, n_classes) + _bounded_confidence(D, n_classes)
@@ -52,7 +52,7 @@ def ovr_scores(D: FloatArray, n_classes: int) -> FloatArray:
 
 
 def dag_path(D: FloatArray, n_classes: int) -> IntArray:
-    """Return the codes, shape (n,), that the DAG ends at (HL02).
+    """Return the codes, shape (n,), at which the DAG ends (HL02).
 
     The list of candidates begins with all classes. In every round its first class meets its last, and the loser is
     dropped; a score > 0 keeps the first.
@@ -72,7 +72,7 @@ def dag_scores(D: FloatArray, n_classes: int) -> FloatArray:
 
 
 def _count(for_first: NDArray[np.bool_], n_classes: int) -> IntArray:
-    # Class c is the second of c pairs; of these the sum takes off those that it loses.
+    # Class c is the second of c pairs; the sum subtracts those that it loses.
     counts: IntArray = _sum_by_class(for_first, n_classes).astype(np.int64) + np.arange(n_classes)
     return counts
 

@@ -1,4 +1,4 @@
-"""What follows from a machine's margins: the coupling M = nu Pi nu', its structure, and a from beta.
+"""Derived from a machine's margins: the coupling M = nu Pi nu', its structure, and a from beta.
 
 Within one example M = diag(private_square) + sigma w w' for every published machine; the exact step on a whole
 example and the recovery of the dual variables from the coefficients rest on that form.

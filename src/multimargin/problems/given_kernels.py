@@ -1,7 +1,7 @@
 """Kernels that the caller computes: a precomputed matrix, or a function of two sets of rows.
 
-Both end as a symmetric matrix over all rows of the training data. Whether it is positive semi-definite is not known, so
-it is tested, on a sample where there are many rows.
+Both become a symmetric matrix over all rows of the training data, which is tested for positive semi-definiteness, on a
+sample if there are many rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from multimargin.kernels.spec import KernelSpec
 from multimargin.kernels.store import check_values_range
 from multimargin.problems.training_set import TrainingSet
 
-# Rows of X for which a function is asked at once.
+# Rows of X for which a kernel function is called at once.
 BLOCK_ROWS = 512
 # Entries (i, j) and (j, i) may differ by this share of the largest; where it is more than rounding they are averaged.
 SYMMETRY_TOLERANCE = 1e-6
@@ -51,7 +51,7 @@ def check_values(points: DataArray, support: IntArray) -> None:
 
 
 def settle(data: TrainingSet, kernel: KernelSpec, cache_size: float | str) -> tuple[TrainingSet, KernelSpec]:
-    """Return the data with their kernel matrix and the kernel with what is known of it; others stay as they are."""
+    """Return the data with their kernel matrix and the tested kernel; other kernels are unchanged."""
     if not kernel.given:
         return data, kernel
     matrix = data.X if kernel.function is None else evaluate_all(kernel.function, data.X, cache_size)
@@ -80,7 +80,7 @@ def evaluate_all(function: KernelFunction, X: DataMatrix, cache_size: float | st
 def evaluate_blocks(function: KernelFunction, A: DataMatrix, B: DataMatrix) -> Iterator[tuple[int, DataArray]]:
     """Yield (first row, function(rows of A, B)) block by block.
 
-    A function that cannot take a part of the rows, but all of them, is asked once for all.
+    A function that fails for some rows but works for all is called once for all.
     """
     n, width = A.shape[0], B.shape[0]
     for first in range(0, n, BLOCK_ROWS):
@@ -126,7 +126,7 @@ def _locked(array: np.ndarray) -> np.ndarray:
 
 
 def _checked(result: Any, shape: tuple[int, int]) -> DataArray:
-    """Return what a kernel function returned as a contiguous array, or say what is wrong with it."""
+    """Return what a kernel function returned as a contiguous array, or raise an error that describes the problem."""
     if np.shape(result) != shape:
         raise ValueError(
             f"The callable kernel returned shape {np.shape(result)} for {shape[0]} rows against {shape[1]}; it must "

@@ -1,7 +1,7 @@
 """Machines as data: which margins an example has, what they should be, and what bounds the dual variables.
 
-Knows the published machines and lets a user state a new one. Knows nothing of kernels, data or solvers.
-The class coupling is derived from the margins (coupling.py), never typed by hand.
+Defines the published machines; users can define new ones. Independent of kernels, data and solvers.
+The class coupling is derived from the margins (coupling.py), never written by hand.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ComponentTable:
 
     A component mentions one class or two: entries are ``value1`` at ``class1`` and, where ``class2 >= 0``,
     ``value2`` at ``class2``. All arrays have shape (n_classes, n_components); rows with fewer components are
-    padded, and ``n_components`` (n_classes,) says how many count.
+    padded, and ``n_components`` (n_classes,) is the number of components in use.
     """
 
     class1: IntArray
@@ -195,7 +195,7 @@ class Machine:
         table = given if isinstance(given, ComponentTable) else _built_table(given, n_classes)
         if table.n_classes != n_classes:
             raise ValueError(
-                f"The machine {self.name!r} is made for {table.n_classes} classes, y has {n_classes}; "
+                f"The machine {self.name!r} is defined for {table.n_classes} classes, y has {n_classes}; "
                 "build its ComponentTable for that number."
             )
         return table

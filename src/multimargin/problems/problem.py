@@ -46,7 +46,7 @@ class DualProblem:
     data : TrainingSet
     machine : Machine
     kernel : KernelSpec
-        Without the bias; ``store`` adds what the bias rule asks for.
+        Without the bias; ``store`` adds the constant of the bias rule.
     loss : Loss
     bias : Bias
     given_bias : ndarray of shape (n_classes,) or None
@@ -69,7 +69,7 @@ class DualProblem:
         by_class = self.machine is MACHINES["ova"]  # solved a class at a time
         check_room(
             (4.0 if by_class else 8.0) * d * (8 * n + 14 * d),
-            f"The variables of {d} classes and {n} rows, all of which multi_class={self.machine.name!r} sees together,",
+            f"The variables of {d} classes and {n} rows, which multi_class={self.machine.name!r} trains together,",
             "train fewer classes at once, or use LinearSVC or OnlineSVC with multi_class='ova'",
         )
 

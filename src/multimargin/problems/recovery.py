@@ -1,7 +1,7 @@
 """The dual variables of a model that keeps only its coefficients.
 
 Per example: the feasible a with Pi nu' a = beta and the largest sum t a. For every published machine a is unique,
-but for one direction (ats, rm, atm), along which no score changes. Where the dual does not change along it either
+except along one direction (ats, rm, atm) that changes no score. Where the dual does not change along it either
 (rm), and for the squared hinge, the point with the smaller KKT violation is taken, given the scores.
 """
 
@@ -18,9 +18,9 @@ from multimargin.problems.zero_sums import is_balanced
 
 # A variable within this share of C_i of a bound counts as at it.
 BOUND_TOLERANCE = 1e-12
-# What rounding may leave between the coefficients and feasible dual variables, as a share of C_i or of sum_p a_ip.
+# Allowed rounding between coefficients and feasible dual variables, as a share of C_i or of sum_p a_ip.
 FEASIBILITY_TOLERANCE = 1e-10
-# What it may leave of sum_i beta_ic, which an exact bias makes zero, as a share of sum_i |beta_ic|; and of sum_c b_c.
+# The same for sum_i beta_ic, which an exact bias makes zero, as a share of sum_i |beta_ic|; and for sum_c b_c.
 SUMS_TOLERANCE = 1e-9
 
 
@@ -86,15 +86,15 @@ class _Line:
                 self.lowest = np.maximum(self.lowest, room)
 
     def near(self, a: FloatArray) -> FloatArray:
-        """How close to a bound counts as at it: never further than what ``_snap`` puts there in the end.
+        """Distance to a bound below which a variable counts as at it: at most that of ``_snap``.
 
-        A point judged with a variable at its bound that is then left beside it would be one of another violation.
+        Otherwise the violation would be computed for a variable at its bound that is not moved there in the end.
         """
         sums = np.abs(a).sum(axis=1)
         return _near_zero(self.C[:, None], sums[:, None], sums[:, None])
 
     def end_violations(self, gradient: FloatArray, at_lowest: bool) -> FloatArray:
-        """The largest |gradient|, but for components that an end of the line puts on the bound it pushes to."""
+        """The largest |gradient|, except of components at the bound they push against at this end of the line."""
         shift = self.lowest if at_lowest else self.highest
         a = self.a + shift[:, None] * self.direction
         near = self.near(a)
@@ -124,10 +124,10 @@ def _best_shift(line: _Line, gradient: FloatArray) -> FloatArray:
 
 
 def _least_violating(line: _Line, peak: FloatArray, gradient: FloatArray) -> FloatArray:
-    """The shift of the smallest KKT violation for the squared hinge, which takes a / (2C) off the gradient.
+    """The shift of the smallest KKT violation for the squared hinge, which subtracts a / (2C) from the gradient.
 
-    Inside the line that is where the gradients lie evenly about zero; at its ends a component may drop out. The
-    point of the largest dual alone can violate more than the one that was trained.
+    Inside the line that is where the largest and smallest gradient have equal size; at its ends a component may drop
+    out. The point of the largest dual alone can have a larger violation than the trained one.
     """
     C, a = line.C[:, None], line.a
     if line.simplex:
@@ -190,15 +190,15 @@ def _recover_unstructured(
 
 
 def _near_zero(C: FloatArray, sums: FloatArray, largest: FloatArray | float) -> FloatArray:
-    """What rounding may leave of a variable that is zero, by C and the sums of the amounts of its example.
+    """Largest rounding error of a variable that is zero, from C and the sums of its example's variables.
 
-    Beside the ``largest`` amounts of the model a C may be so huge that a share of it is an amount.
+    ``largest`` bounds the share of C, because C may be much larger than all variables of the model.
     """
     return np.asarray(BOUND_TOLERANCE * np.minimum(C, largest) + 4 * np.finfo(float).eps * sums)
 
 
 def _snap(problem: DualProblem, amounts: FloatArray) -> FloatArray:
-    """Put what is within rounding of a bound on the bound; sums of beta round at the level of their terms."""
+    """Move variables within rounding of a bound onto the bound; sums of beta round at the level of their terms."""
     C, cap = problem.data.C[:, None], problem.cap[:, None]
     C = np.where(np.isfinite(C), C, 0.0)  # the hard margin has no upper bound to be close to
     sums = np.abs(amounts).sum(axis=1, keepdims=True)
@@ -208,7 +208,7 @@ def _snap(problem: DualProblem, amounts: FloatArray) -> FloatArray:
     if problem.machine.bound is Bound.BOX:
         return np.where(np.abs(snapped - cap) <= rounding, cap, snapped)
     total = snapped.sum(axis=1, keepdims=True)
-    # Judged before small amounts became 0, which may take more away than rounding would.
+    # Before small variables became 0, because that may change the sum by more than rounding.
     full = (np.abs(amounts.sum(axis=1, keepdims=True) - cap) <= rounding) & (total > 0.0)
     return np.where(full, snapped * np.divide(cap, total, out=np.ones_like(total), where=full), snapped)
 

@@ -85,7 +85,7 @@ class Slices(Sequence[FloatArray]):
 
 @dataclass(frozen=True, eq=False)
 class BinaryProblems(Sequence[BinaryProblem]):
-    """Many binary problems as arrays; each is made when it is asked for.
+    """Many binary problems as arrays; each is created on access.
 
     Parameters
     ----------

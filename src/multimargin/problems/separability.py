@@ -1,4 +1,4 @@
-"""Whether a hard margin (C = inf) exists: asked before the long work, because without one the dual is unbounded."""
+"""Existence of a hard margin (C = inf), checked before training: without one the dual is unbounded."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from multimargin._typing import DataMatrix
 from multimargin.base.matrices import distinct_rows, is_sparse
 from multimargin.problems.problem import Bias, DualProblem
 
-# Beyond this many examples a kernel without explicit features is judged on a sample: a part that cannot be
-# separated proves that the whole cannot.
+# Beyond this many examples a kernel without explicit features is checked on a sample: if a part is
+# not separable, the whole is not.
 SAMPLE = 1_000
 
 

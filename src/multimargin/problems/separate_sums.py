@@ -1,6 +1,6 @@
-"""Dual variables in groups whose signed sums are to be zero, each group by itself: an exact bias of binary problems.
+"""Projection of dual variables onto signed sums of zero, for independent groups: an exact bias of binary problems.
 
-What couples nothing needs no multipliers solved for together: the projection of a group is one equation in one number.
+Independent groups need no common system of multipliers: the projection of a group is one equation in one unknown.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from multimargin._typing import BoolArray, FloatArray, IntArray
 
 # Sums up to this share of sum |beta| are rounding.
 NEGLIGIBLE = 1e-13
-# What is still called zero where rounding lets the projection go no further.
+# Sums up to this share are accepted as zero if rounding prevents further progress.
 ACCEPTED = 1e-11
-# A variable up to this share of C is zero, so that sums which only a = 0 mends do become zero.
+# Variables up to this share of C are set to zero, so that sums that only a = 0 balances become zero.
 TINY = 1e-14
-# What rounding leaves of a sum is taken away by a further projection; the first one leaves hardly anything else.
+# Further projections remove what rounding leaves of a sum.
 ROUNDS = 4
-# A level rises by Newton's steps, of which each ends at a variable's bound; beyond that the sums are not mended.
+# Limit on Newton steps for a level, each of which ends at a variable's bound; beyond it the sums count as not balanced.
 MOST_STEPS = 200
 
 
@@ -54,7 +54,7 @@ class Groups:
         return Groups(self.signs[each], self.weight[each], self.cap[each], np.cumsum(sizes) - sizes)
 
     def trimmed(self, amounts: FloatArray) -> FloatArray:
-        """Return the amounts with what is rounding beside C put to zero."""
+        """Return the amounts with values that are rounding relative to C set to zero."""
         return np.where(amounts <= TINY * self.weight, 0.0, amounts)
 
 
@@ -79,10 +79,10 @@ def balance_groups(groups: Groups, amounts: FloatArray, movable: BoolArray) -> t
 
 
 def _moved(groups: Groups, amounts: FloatArray, movable: BoolArray, left: FloatArray) -> FloatArray:
-    """Move every variable that may by its share of C, down where it makes the sum larger and up where smaller."""
+    """Move every movable variable in proportion to its C, down or up, so that the sum decreases."""
     need = groups.spread(np.abs(left))
     down = groups.signs * groups.spread(np.sign(left)) > 0
-    # None goes further than the whole way, which keeps what has no upper bound finite.
+    # No variable moves by more than the whole sum, which keeps variables without an upper bound finite.
     room = np.minimum(np.where(down, amounts, groups.cap - amounts), need)
     room = np.where(movable & (need > 0.0), np.maximum(room, 0.0), 0.0)
     rate = np.where(room > 0.0, groups.weight, 0.0)
@@ -94,9 +94,9 @@ def _moved(groups: Groups, amounts: FloatArray, movable: BoolArray, left: FloatA
 
 
 def _levels(target: FloatArray, rate: FloatArray, room: FloatArray, sizes: IntArray) -> FloatArray:
-    """Return t with sum min(rate t, room) = target in each group, infinite where all the room is not enough.
+    """Return t with sum min(rate t, room) = target in each group, infinite where the total room is too small.
 
-    The sum is concave in t: Newton's steps from t = 0 never go too far, and end when no more variables are full.
+    The sum is concave in t, so Newton's steps from t = 0 never overshoot, and end when no further variable is full.
     """
     levels = np.zeros(len(target))
     groups = np.arange(len(target))  # those whose level still rises

@@ -23,7 +23,7 @@ class TrainingSet:
     classes : ndarray of shape (n_classes,)
         The labels, sorted.
     rows : ndarray of shape (n_kept,)
-        The rows of X that take part: those of positive weight.
+        The rows of X with positive weight.
     y : ndarray of shape (n_kept,)
         Codes 0..n_classes-1 of these rows.
     C : ndarray of shape (n_kept,)
@@ -51,7 +51,7 @@ class TrainingSet:
 
     @property
     def kernel_rows(self) -> DataMatrix:
-        """The examples that take part, or the diagonal of the kernel matrix at them where the caller computes it."""
+        """The examples with positive weight, or the diagonal of a precomputed kernel matrix at them."""
         return self.examples(self.rows)
 
     def examples(self, rows: IntArray) -> DataMatrix:

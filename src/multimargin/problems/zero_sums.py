@@ -1,7 +1,7 @@
-"""Dual variables whose coefficients sum to zero in every class: what an exact bias asks of a feasible point.
+"""Projection of dual variables onto coefficients that sum to zero in every class: feasibility with an exact bias.
 
-A variable is an edge of a flow on the classes and the sums say that the flow is conserved, so that no single variable
-and no pair can mend them in general. The nearest point that can is a projection with one multiplier for each class.
+A variable is an edge of a flow on the classes, and zero sums mean that the flow is conserved. In general no single
+variable and no pair can restore that. The nearest feasible point is a projection with one multiplier for each class.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from multimargin.problems.machines import Bound, ComponentTable
 from multimargin.problems.problem import DualProblem
 from multimargin.problems.separate_sums import ACCEPTED, NEGLIGIBLE, TINY, Groups, balance_groups
 
-# Projections without halving the sums after which rounding is taken to rule: Newton's method needs a few.
+# After this many projections without halving the sums, rounding is assumed to dominate; Newton's method needs few.
 STUCK = 40
 
 
 @dataclass
 class Account:
-    """What balancing has cost: one projection is a pass over all variables in numpy."""
+    """Cost of balancing: one projection is a NumPy pass over all variables."""
 
     projections: int = 0
 
@@ -155,7 +155,7 @@ class _Point:
     sums: FloatArray
     mass: float
     value: float
-    curvature: Callable[[], FloatArray]  # which costs more than all the rest, and which the last point needs not
+    curvature: Callable[[], FloatArray]  # expensive, and not needed at the last point
 
 
 class _Projection:
@@ -222,7 +222,7 @@ class _Projection:
         return self._projected(_weighted_products(self.table, weight))
 
     def _held_by_sum(self, inside: BoolArray, tight: BoolArray) -> FloatArray:
-        """What a held sum takes off: C_i (sum_p nu)(sum_p nu)' / n over the n variables inside."""
+        """Reduction of the curvature by a fixed sum: C_i (sum_p nu)(sum_p nu)' / n over the n variables inside."""
         count = inside.sum(axis=1)
         held = tight & (count > 0)
         total = coefficients(self.problem.machine, inside.astype(np.float64), self.y, self.problem.n_classes)[held]

@@ -1,13 +1,13 @@
-r"""What theory says about a fitted model: DGI11's generalisation bound (6), (7), and HL02's support vectors.
+r"""Generalisation bound of a fitted model, DGI11 (6), (7), and support vectors counted as in HL02.
 
 The bound is a union over pairs of classes. For each pair (c, e) the difference h = h_c - h_e separates the rows of the
 two classes; STC98's bound on its risk depends on how much h falls short of a margin there (z), and on the
 fat-shattering dimension of the functions it was chosen from. That dimension is bounded by its margin form,
 :math:`\mathrm{fat}(\gamma) \le (W R / \gamma)^2` for weights of length at most W on a ball of radius R (BST99).
 
-The theorem wants W, R and the range of h to be fixed before the data are seen. Taken from the fit, as here, the bound
-is what DGI11 reads off a model, and no proof. (6) as printed gives each pair the probability delta/2; here all d (d -
-1)/2 pairs share it, which is the same for two classes and changes a logarithm else.
+The theorem requires W, R and the range of h to be fixed before the data are seen. Taken from the fit, as in DGI11 and
+here, the bound is not a proof. (6) as printed gives each pair the probability delta/2; here all d (d -
+1)/2 pairs share it, which is the same for two classes and otherwise changes a logarithm.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class GeneralizationBound:
     Parameters
     ----------
     bound : float
-        With probability 1 - delta the risk is at most this; above 1 it says nothing.
+        With probability 1 - delta the risk is at most this; above 1 it is vacuous.
     order : float
         DGI11 (7) without its constants and logarithms: (d (d - 1) fat + sum of z / margin^2) / rows.
     violations : float
@@ -99,17 +99,17 @@ class GeneralizationBound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says nothing, because every probability is at most 1."""
+        """Whether the bound is at least 1 and thus says nothing about the risk."""
         return self.bound >= 1
 
     def __str__(self) -> str:
         head = f"With probability {1 - self.delta:g} the risk is at most {self.bound:.3g} (DGI11 (6))"
         error = f"{100 * self.training_error:.3g} % of the training rows are wrong"
         if not self.vacuous:
-            return f"{head}; {error}, and a test set will show a risk far below the bound."
+            return f"{head}; {error}, and the risk on a test set is typically far below the bound."
         return (
-            f"{head}, which says nothing, as no risk exceeds 1: the bound is loose by orders of magnitude; {error}. "
-            "It is for comparing models of the same data by its terms, not for foretelling errors."
+            f"{head}, which is vacuous, as no risk exceeds 1: the bound is loose by orders of magnitude; {error}. "
+            "Use its terms to compare models of the same data, not to predict errors."
         )
 
 
@@ -120,7 +120,7 @@ class SupportCounts:
     Parameters
     ----------
     unique : int
-        Training rows with at least one nonzero dual coefficient; prediction takes one kernel value for each.
+        Training rows with at least one nonzero dual coefficient; prediction needs one kernel value for each.
     in_all_machines : int
         The sum over the binary machines, or over the classes, of those with a nonzero coefficient there.
     n_rows : int
@@ -173,7 +173,7 @@ def generalization_bound(  # noqa: PLR0913 - the arguments of the theorem
     X, y : array-like
         Its training data.
     margin : float, default=1.0
-        The margin that z falls short of; DGI11 takes 1 for all machines, where ww aims at 2.
+        The margin of which z is the shortfall; DGI11 uses 1 for all machines, although the target of ww is 2.
     delta : float, default=0.05
         The probability that the bound fails.
     eta : float, default=0.1

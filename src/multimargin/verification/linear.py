@@ -1,4 +1,4 @@
-"""Checking a fitted linear model against its data, from the data alone."""
+"""Certificate of a fitted linear model, recomputed from the model and its training data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VERIFIER = ("verify", "recomputed from the data")
 def verify_linear(model: Any, data: TrainingSet) -> Certificate:
     """Return the certificate of a fitted LinearSVC, recomputed in float64 from dual coefficients and data.
 
-    The weights that predict must be those of the coefficients: others have an infinite violation.
+    The weights used to predict must equal those of the coefficients; otherwise the violation is infinite.
     """
     spec: FitSpec = model._spec
     dual: LinearDual = model._dual
@@ -70,7 +70,7 @@ def _machine_numbers(model: LinearModel, dual: LinearDual, spec: FitSpec, data: 
 
 
 def _verify_pairs(model: LinearModel, dual: LinearDual, spec: FitSpec, data: TrainingSet) -> CertificateTable:
-    """Return the certificates of all pairs: those that nothing is said against together, the others one by one."""
+    """Return the certificates of all pairs: clear cases together, doubtful ones one by one."""
     problems = pair_problems(data)
     beta = _coefficients_of_pairs(dual, problems, data)
     weights = weights_together(data.X, problems, beta)
@@ -99,7 +99,7 @@ def _coefficients_of_pairs(dual: LinearDual, problems: BinaryProblems, data: Tra
     by_pair = sparse.csc_array(dual.beta)
     by_pair.sum_duplicates()
     n_support, pairs = by_pair.shape[0], np.repeat(np.arange(len(problems)), problems.sizes)
-    # Entries of the matrix in the order of pairs, and rows in the same one, are numbers that are looked up.
+    # Entries are found by searching their sorted positions.
     known = np.repeat(np.arange(len(problems)), np.diff(by_pair.indptr)) * n_support + by_pair.indices
     wanted = pairs * n_support + place[problems.rows]
     found = np.minimum(np.searchsorted(known, wanted), max(0, len(known) - 1))

@@ -1,4 +1,4 @@
-"""Checking a fitted model against its data, from the data alone."""
+"""verify: the certificate of a fitted model, recomputed from the model and its training data."""
 
 from __future__ import annotations
 
@@ -42,8 +42,13 @@ def verify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | No
     Returns
     -------
     certificate : Certificate
-        ``certificate.optimal`` says whether the true KKT violation is at most the model's ``tol``. Of pairs of
-        classes it is that of the worst one, and ``certificate.parts`` has all.
+        ``certificate.optimal`` is true if the recomputed KKT violation is at most the model's ``tol``. For pairs of
+        classes the certificate is that of the worst pair, and ``certificate.parts`` has all of them.
+
+    See Also
+    --------
+    Certificate : What is returned.
+    diagnose : Checks of data and parameters before a fit.
     """
     check_is_fitted(model)
     if hasattr(model, "binary_parts"):
@@ -70,7 +75,7 @@ def _verify_expansion(model: Any, spec: FitSpec, data: TrainingSet) -> Certifica
     expansion: KernelModel | PairModel = model._model
     _check_support(model, expansion, data)
     data, kernel = settle(data, spec.kernel, model.cache_size)
-    spec = replace(spec, kernel=kernel)  # a matrix that the caller computed is tested again
+    spec = replace(spec, kernel=kernel)  # a precomputed matrix is tested again
     if isinstance(expansion, PairModel):
         return verify_pairs(expansion, spec, data)
     problem = DualProblem(data, spec.machine, spec.kernel, spec.loss, spec.bias)

@@ -1,4 +1,4 @@
-"""Checking a fitted one-vs-one model against its data, pair by pair, from the data alone."""
+"""Certificates of a fitted one-vs-one model, pair by pair, recomputed from the model and its training data."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def judge_pair(
     snapped = amounts
     if spec.loss is Loss.HINGE:
         finite = np.where(np.isfinite(problem.C), problem.C, 0.0)
-        largest = np.abs(amounts).max(initial=0.0)  # beside which a C may be so huge that its rounding is an amount
+        largest = np.abs(amounts).max(initial=0.0)  # C may be so large that its rounding error exceeds this
         snapped = np.where(np.abs(snapped) <= BOUND_TOLERANCE * np.minimum(finite, largest), 0.0, snapped)
         snapped = np.where(np.abs(problem.C - snapped) <= BOUND_TOLERANCE * finite, problem.C, snapped)
     numbers = evaluate_with_bias(problem, snapped, scores, intercept, spec.loss, spec.bias)
@@ -69,7 +69,7 @@ def judge_pair(
 def judge_together(
     problems: BinaryProblems, beta: FloatArray, scores: FloatArray, intercepts: FloatArray, spec: FitSpec
 ) -> PairObjectives:
-    """Return the same of all pairs one after the other, but for feasibility and rounding."""
+    """Return the same for all pairs at once, without the checks of feasibility and rounding."""
     amounts, C = problems.signs * beta, problems.C
     snapped, first = amounts, problems.starts[:-1]
     if spec.loss is Loss.HINGE:
@@ -86,7 +86,7 @@ def judge_together(
 
 
 def _constant(spec: FitSpec) -> float:
-    """What the kernel adds to every product for a bias that is regularised."""
+    """The constant that the kernel adds to every product for a regularised bias."""
     return spec.kernel.offset + (1.0 if spec.bias is Bias.REGULARIZED else 0.0)
 
 
