@@ -282,7 +282,7 @@ def test_own_machine_needs_its_classes() -> None:
         ({"reprocess": -1}, "reprocess=-1 is not allowed"),
         ({"budget": 1}, "budget=1 is not allowed; budget must be an integer >= 2"),
         ({"passes": 0}, "passes=0 is not allowed"),
-        ({"kernel": "precomputed"}, "kernel='precomputed' is not allowed for a stream"),
+        ({"kernel": "precomputed"}, "kernel='precomputed' is not allowed for online learning"),
         ({"multi_class": "ww", "bias": "exact"}, "bias='exact' with multi_class='ww' cannot be learnt"),
         ({"C": float("inf")}, "C=inf is not allowed"),
         ({"class_weight": "balanced"}, "class_weight='balanced' needs all labels at once"),
@@ -304,7 +304,7 @@ def test_a_failed_call_leaves_the_stream_as_it_was(data: tuple[FloatArray, IntAr
     with pytest.raises(ValueError, match="features"):
         clf.partial_fit(X[:, :1], y)
     clf.set_params(C=7.0)
-    with pytest.raises(ValueError, match=r"C=7.0, but the stream began with C=1.0"):
+    with pytest.raises(ValueError, match=r"C=7.0, but the first partial_fit had C=1.0"):
         clf.partial_fit(X, y)
     clf.set_params(C=1.0)
     with pytest.raises(ValueError, match="one class only"):

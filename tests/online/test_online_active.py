@@ -61,7 +61,7 @@ def test_bad_questions() -> None:
     X, _ = draw_data(1, 50, 2)
     with pytest.raises(ValueError, match="strategy='best' is not allowed"):
         OnlineSVC().query(X, 1, "best")
-    with pytest.raises(ValueError, match="n=51 rows were asked for, X_pool has 50"):
+    with pytest.raises(ValueError, match="n=51 rows were requested, X_pool has 50"):
         OnlineSVC().query(X, 51)
     with pytest.raises(ValueError, match="n_queries=60, X_pool has 50 rows"):
         active_learning_loop(OnlineSVC(), X, lambda rows: rows, n_queries=60)

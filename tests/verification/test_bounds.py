@@ -136,7 +136,7 @@ def test_ww_has_the_smallest_sum_of_violations() -> None:
 def test_plain_sentences() -> None:
     found = generalization_bound(fitted(), X, Y)
     assert found.vacuous
-    assert "says nothing, as no risk exceeds 1" in str(found)
+    assert "which is vacuous, as no risk exceeds 1" in str(found)
     assert f"{100 * found.training_error:.3g} % of the training rows are wrong" in str(found)
     tight = GeneralizationBound(**{**vars(found), "bound": 0.3})
     assert not tight.vacuous

@@ -1,1 +1,1 @@
-"""Learning from streams: one example after the other, forgetting, choosing what to label next."""
+"""Online learning: one example at a time, forgetting, active learning."""

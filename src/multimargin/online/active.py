@@ -1,4 +1,4 @@
-"""Active learning: which examples of a pool to label next, and a loop that asks for their labels."""
+"""Active learning: which examples of a pool to label next, and a loop that queries their labels."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from multimargin.models.pair_model import PairModel
 from multimargin.problems.schemes import pair_list
 
 STRATEGIES = ("margin", "diverse", "random")
-# "diverse" looks at so many times as many examples of small margin as it returns, at least.
+# "diverse" chooses among at least this many times as many examples of small margin as it returns.
 LOOKED_AT = 10
-# What distance to the border counts beside likeness to the others.
+# Weight of the distance to the decision boundary relative to the similarity to other examples.
 SHARE_OF_MARGIN = 0.5
 
 
@@ -52,12 +52,12 @@ def choose_rows(
     kernel: KernelSpec,
     random_state: Any,
 ) -> IntArray:
-    """Return n rows of X to label next, ``wanted`` being (n, strategy); without a model any, or the least alike."""
+    """Return n rows of X to label next, ``wanted`` being (n, strategy); without a model random or the least similar."""
     strategy = check.check_choice("strategy", wanted[1], STRATEGIES)
     size = X.shape[0]
     n = check.check_integer("n", wanted[0], low=1)
     if n > size:
-        raise ValueError(f"n={n} rows were asked for, X_pool has {size}; ask for at most that many.")
+        raise ValueError(f"n={n} rows were requested, X_pool has {size}; request at most that many.")
     random = check.check_seed("random_state", 0 if random_state is None else random_state)
     order = np.asarray(random.permutation(size))  # also decides between equal margins
     if strategy == "random" or (model is None and strategy == "margin"):
@@ -106,7 +106,7 @@ class ActiveLearning:
     scores: FloatArray
 
 
-def active_learning_loop(  # noqa: PLR0913 - what to ask, how, and how it is shown
+def active_learning_loop(  # noqa: PLR0913 - queries, strategy, evaluation
     estimator: Any,
     X_pool: ArrayLike,
     label: Callable[[IntArray], ArrayLike],
@@ -117,7 +117,7 @@ def active_learning_loop(  # noqa: PLR0913 - what to ask, how, and how it is sho
     test: tuple[ArrayLike, ArrayLike] | None = None,
     verbose: bool = False,
 ) -> ActiveLearning:
-    """Ask for the labels of the most useful rows, learn, and ask again.
+    """Query the labels of the most useful rows, learn them, and repeat.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def active_learning_loop(  # noqa: PLR0913 - what to ask, how, and how it is sho
     label : callable
         Gets the numbers of some rows of the pool, returns their labels.
     n_queries, batch : int
-        Labels to ask for in all, and at once.
+        Number of labels in total, and per query.
     strategy : {"margin", "diverse", "random"}, default="margin"
     test : tuple (X, y), default=None
         Data for a score after each round.
@@ -142,7 +142,7 @@ def active_learning_loop(  # noqa: PLR0913 - what to ask, how, and how it is sho
     check.check_integer("batch", batch, low=1)
     pool: Any = X_pool if hasattr(X_pool, "shape") else np.asarray(X_pool)
     if n_queries > pool.shape[0]:
-        raise ValueError(f"n_queries={n_queries}, X_pool has {pool.shape[0]} rows; ask for at most that many.")
+        raise ValueError(f"n_queries={n_queries}, X_pool has {pool.shape[0]} rows; request at most that many.")
     left = np.arange(pool.shape[0])
     queried, counts, scores = np.zeros(0, dtype=np.int64), [], []
     with _line(verbose) as show:

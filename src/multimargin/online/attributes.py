@@ -1,4 +1,4 @@
-"""The fitted attributes of a stream, laid out as SVC's and made when they are asked for."""
+"""The fitted attributes of OnlineSVC, in SVC's layout, computed on access."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from multimargin.online.turns import turn_of
 
 
 class StreamAttributes:
-    """What OnlineSVC shows of its model: a stream need not pay for it after every row."""
+    """Fitted attributes of OnlineSVC, computed on access so that learning a row does not pay for them."""
 
     kernel: str
     classes_: np.ndarray
@@ -30,7 +30,7 @@ class StreamAttributes:
         return self._settled().history
 
     def _settled(self) -> Stream:
-        """The stream with all that was learnt counted, also if memory ran out before that could be done."""
+        """The state with everything learned counted, even if memory ran out before."""
         check_is_fitted(self)
         with turn_of(self):
             self._stream.settle()
@@ -47,7 +47,7 @@ class StreamAttributes:
             return self._shown()
 
     def _shown(self) -> dict[str, Any]:
-        """The attributes, for whoever has the turn."""
+        """The attributes; the caller holds the lock."""
         check_is_fitted(self)
         finished: dict[str, Any] | None = self.__dict__.get("_finished")
         return self._stream.attributes() if finished is None else finished

@@ -1,4 +1,4 @@
-"""OnlineSVC: scikit-learn's contract for streams, no numerics."""
+"""OnlineSVC: scikit-learn's interface for online learning, no numerics."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from multimargin.online.stream import Stream
 from multimargin.online.turns import in_turn, turn_of
 from multimargin.problems.machines import Machine
 
-# Rows that are learnt between two points of the history.
+# Rows learned between two points of the history.
 BLOCK = 256
 
 
 class OnlineSVC(StreamAttributes, KernelParameters):
-    """Support vector classifier that learns from a stream, one example after the other.
+    """Support vector classifier for online learning, one example at a time.
 
     LASVM for binary machines (each pair of classes, or each class against the rest), LaRank for machines that see all
-    classes. Only examples that matter are kept, so that memory follows the support vectors, not the stream.
-    ``finalize`` goes on to the certified optimum that ``SVC.fit`` finds. For data that fit in memory and do not change,
-    ``SVC`` is the better choice.
+    classes. Only the examples that are needed are kept, so memory grows with the support vectors, not with the examples
+    seen. ``finalize`` continues to the certified optimum that ``SVC.fit`` finds. For data that fit in memory and do not
+    change, ``SVC`` is the better choice.
 
     Attributes
     ----------
@@ -55,13 +55,14 @@ class OnlineSVC(StreamAttributes, KernelParameters):
     n_seen_ : int
         Examples seen; the number of the next one.
     history_ : StreamHistory
-        Accuracy (each example is predicted before it is learnt), dual objective and support vectors on the way.
+        Accuracy (each example is predicted before it is learned), dual objective and number of support vectors.
     support_ : ndarray of shape (n_SV,)
-        Numbers of the support vectors in the stream, grouped by class. After ``fit`` and ``finalize(X, y)``: rows of X.
+        Positions of the support vectors in order of arrival, grouped by class; rows of X after ``fit`` and
+        ``finalize(X, y)``.
     support_vectors_, n_support_, dual_coef_, intercept_, coef_ :
         As in ``SVC``; support vectors are dense.
     certificate_ : Certificate
-        After ``finalize``, until more is learnt.
+        After ``finalize``, until further examples are learned.
     n_iter_ : ndarray of shape (1,)
         Steps made.
     n_features_in_ : int
@@ -86,7 +87,7 @@ class OnlineSVC(StreamAttributes, KernelParameters):
     gamma: float | str = parameter(
         default="scale",
         kind='{"scale", "auto"} or float',
-        doc='"scale" is that of the first rows seen, and stays: give a number for streams of single rows.',
+        doc='"scale" is computed from the first rows and then fixed: give a number if rows arrive one by one.',
     )
     tol: float = parameter(
         default=1e-3,
@@ -128,21 +129,21 @@ class OnlineSVC(StreamAttributes, KernelParameters):
         kind="int",
         doc="""
         Steps on kept examples for each new one, in each binary machine, and up to three more while it is far from its
-        optimum; for LaRank a factor on their largest number, 10, below which the gains of late decide.
+        optimum; for LaRank a factor on their largest number, 10, below which recent gains decide.
         """,
     )
     budget: int | None = parameter(
         default=None,
         kind="int or None",
         doc="""
-        The most examples to keep. Beyond it the one with the smallest ||beta||^2 k(x, x) goes; with an exact bias what
-        it had moves to the examples with which the dual stays the highest.
+        The most examples to keep. Beyond it the one with the smallest ||beta||^2 k(x, x) is removed; with an exact
+        bias its coefficient moves to the examples for which the dual decreases least.
         """,
     )
     passes: int = parameter(
         default=1,
         kind="int",
-        doc="How often ``fit`` goes through the data, each time in another random order.",
+        doc="Number of passes of ``fit`` over the data, each in a new random order.",
     )
 
     @in_turn
@@ -150,7 +151,7 @@ class OnlineSVC(StreamAttributes, KernelParameters):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget everything, then learn from the rows in random order, ``passes`` times.
 
-        Weights of examples are a matter of ``partial_fit``. The next ``partial_fit`` goes on from here.
+        Weights of examples are only supported by ``partial_fit``. The next ``partial_fit`` continues from here.
 
         Parameters
         ----------
@@ -241,7 +242,7 @@ class OnlineSVC(StreamAttributes, KernelParameters):
     def _learn(
         self, rows: DataMatrix, labels: np.ndarray, caps: FloatArray, order: np.ndarray, *, known: bool = False
     ) -> None:
-        """Learn from the rows block by block, so that an exception finds a state that counts what was learnt."""
+        """Learn from the rows block by block, so that after an exception the state counts what was learned."""
         stream = self._stream
         first = 0 if known else stream.n_seen
         codes = np.searchsorted(stream.classes, labels)
@@ -264,7 +265,7 @@ class OnlineSVC(StreamAttributes, KernelParameters):
         Parameters
         ----------
         which : array-like of int, or of bool of shape (n_seen,)
-            Numbers of examples in the stream, or a mask over them.
+            Positions of examples in order of arrival, or a mask over them.
 
         Returns
         -------
@@ -293,15 +294,15 @@ class OnlineSVC(StreamAttributes, KernelParameters):
     def finalize(
         self, X: ArrayLike | None = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Go on to the optimum: SVC's solver, started from the state of the stream.
+        """Continue to the optimum: SVC's solver, started from the current state.
 
         The model and ``certificate_`` are then those of ``SVC.fit`` with the same parameters and the gamma of the
-        stream. The next ``partial_fit`` goes on from there.
+        stream. The next ``partial_fit`` continues from there.
 
         Parameters
         ----------
         X, y : array-like, default=None
-            The data to be optimal for, for example all of the stream; examples are then numbered by the rows of X. By
+            The data to be optimal for, for example all data seen; positions then refer to the rows of X. By
             default the examples that were kept.
         sample_weight : array-like of shape (n_samples,), default=None
             For X and y.
@@ -314,7 +315,7 @@ class OnlineSVC(StreamAttributes, KernelParameters):
         stream = self._stream
         stream.settle()
         if stream.learner is None:
-            raise ValueError("The stream has shown one class only; finalize needs two, so learn from more rows first.")
+            raise ValueError("Only one class has been seen so far; finalize needs two, so learn from more rows first.")
         if (X is None) != (y is None):
             raise ValueError("finalize got one of X and y; give both, or neither for the examples that were kept.")
         given = None
@@ -336,7 +337,7 @@ class OnlineSVC(StreamAttributes, KernelParameters):
         """Return the rows of a pool to label next, shape (n,).
 
         "margin": those that are decided by least; "diverse": such that are also unlike each other; "random". Before two
-        classes are known "margin" is random and "diverse" looks at likeness alone.
+        classes are known "margin" is random and "diverse" uses similarity alone.
 
         Parameters
         ----------

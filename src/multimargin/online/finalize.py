@@ -1,4 +1,4 @@
-"""From a stream's state to the certified optimum: SVC's solvers, started from what was learnt online."""
+"""From the online state to the certified optimum: SVC's solvers, started from what was learned."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Given = tuple[DataMatrix, np.ndarray, FloatArray]  # rows, labels, weights
 
 
 def finish(estimator: Any, stream: Stream, given: Given | None) -> tuple[Fitted, Learner, IntArray]:
-    """Solve from the state of a stream on given data, or on what it has kept.
+    """Solve from the online state, on given data or on the kept examples.
 
-    Returns the fit, a learner that stands at its solution, and the number of each row in the stream.
+    Returns the fit, a learner at its solution, and the position of each row in order of arrival.
     """
     learner = stream.learner
     assert learner is not None
@@ -46,8 +46,8 @@ def finish(estimator: Any, stream: Stream, given: Given | None) -> tuple[Fitted,
         places = find_rows(kept, rows, np.asarray(np.searchsorted(stream.classes, labels)))
     if not np.array_equal(np.unique(labels), stream.classes):
         raise ValueError(
-            f"finalize has the classes {np.unique(labels).tolist()}, the stream {stream.classes.tolist()}; give X and "
-            "y with examples of the same classes."
+            f"finalize has the classes {np.unique(labels).tolist()}, the classes seen are {stream.classes.tolist()}; "
+            "give X and y with examples of the same classes."
         )
     data = TrainingSet.from_arrays(rows, labels, C=estimator.C, class_weight=by_class, sample_weight=weight)
     return *_solve(estimator, learner, data, (places, ids)), ids
@@ -56,7 +56,7 @@ def finish(estimator: Any, stream: Stream, given: Given | None) -> tuple[Fitted,
 def _solve(
     estimator: Any, learner: Learner, data: TrainingSet, matching: tuple[IntArray, IntArray]
 ) -> tuple[Fitted, Learner]:
-    """``matching``: the row of each kept example among the data or -1, and the number of each row in the stream."""
+    """``matching``: the row of each kept example in the data or -1, and each row's position in order of arrival."""
     places, ids = matching
     shared = {name: getattr(estimator, name) for name in SHARED}
     cache: Any = max(estimator.cache_size, 64.0)

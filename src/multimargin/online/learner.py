@@ -1,7 +1,7 @@
 """The core's online machines behind one interface: LASVM for each pair or class, LaRank for the others.
 
 A learner takes in coded examples and hands out models. It pickles with all that its future depends on, so that a copy
-goes on bit by bit as the original would.
+continues with the same bits as the original.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from multimargin.problems.schemes import DAG, ONE_VS_ONE, pair_list
 from multimargin.problems.training_set import TrainingSet
 
 ONE_VS_ALL = "ova"
-PANEL = 64  # slots of one class that lie together in the core
+PANEL = 64  # slots of one class that are stored together in the core
 
 State = dict[str, Any]
 
@@ -57,7 +57,7 @@ class Kept:
     caps : ndarray of shape (n_kept,)
         Their C.
     ids : ndarray of shape (n_kept,)
-        Their numbers in the stream.
+        Their positions in order of arrival.
     duals : ndarray of shape (n_kept, width)
         One-vs-one: the coefficient in the pair with each class; one-vs-all: in the machine of each class; else the
         dual variables of the components.
@@ -170,7 +170,7 @@ class Learner:
         return table
 
     def model(self) -> KernelModel | PairModel:
-        """Return the model as it is now; support vectors are named by their numbers in the stream."""
+        """Return the current model; support vectors are identified by their positions in order of arrival."""
         kept = self.kept()
         used = np.flatnonzero((kept.duals != 0).any(axis=1))
         used = used[np.argsort(kept.codes[used], kind="stable")]
@@ -199,7 +199,7 @@ class Learner:
         return np.array([sums[i, j] + sums[j, i] for i, j in pair_list(self.n_classes)])
 
     def restarted(self, kept: Kept) -> Learner:
-        """Return a learner that has these examples with these dual variables, and goes on from there."""
+        """Return a learner that continues from these examples and dual variables."""
         kept = _without_idle(kept)
         state, slots = _slots_by_class(kept, self.n_classes)
         state["random"] = int(self.core.state()["random"])
@@ -218,7 +218,7 @@ def _core_machine(machine: Machine, n_classes: int) -> _core.Machine:
 
 
 def _extend_members(state: State, learner: Learner, places: IntArray, n_classes: int) -> None:
-    """The machines of the classes that were there, and new ones in which what is kept stands at 0 and waits."""
+    """The machines of the known classes, and new ones in which the kept examples have dual variables 0."""
     ends = np.cumsum(state["counts"])
     parts = {}
     names = ("slots", "beta", "errors")

@@ -1,4 +1,4 @@
-"""What a stream looked like on the way: accuracy before learning, dual objective, support vectors."""
+"""History of online learning: accuracy before learning, dual objective, support vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from multimargin._typing import FloatArray, IntArray
 
-# Points that are kept at most; then every second one goes.
+# Largest number of points; beyond it every second one is dropped.
 MOST_POINTS = 2_000
 # The weight of an example in the recent accuracy falls by this factor with each later one.
 FADING = 0.999
@@ -25,7 +25,7 @@ def _fading(n: int) -> tuple[FloatArray, float, float]:
 
 @dataclass
 class StreamHistory:
-    """The course of a stream; each example was predicted, then learnt from (prequential accuracy).
+    """History of online learning; each example is predicted, then learned (prequential accuracy).
 
     ``recent_accuracy`` forgets by a factor of 0.999 for each example, so that drift shows; ``accuracy``
     counts all alike.
@@ -40,7 +40,7 @@ class StreamHistory:
     _moment: int = 0
 
     def add(self, correct: np.ndarray | None, n_rows: int, dual: float, n_support: int) -> None:
-        """Note some rows that were learnt; ``correct`` says which were predicted rightly, None: they were known."""
+        """Record rows that were learned; ``correct`` marks correct predictions; None: rows seen before."""
         self.n_seen += n_rows
         if correct is not None and len(correct):
             self.n_tested += len(correct)
@@ -56,7 +56,7 @@ class StreamHistory:
             self._stride *= 2
 
     def plus(self, correct: np.ndarray | None, n_rows: int, dual: float, n_support: int) -> StreamHistory:
-        """Return a history that goes on from this one by ``add``."""
+        """Return a copy that ``add`` can continue."""
         after = copy(self)
         after._points = list(self._points)
         after.add(correct, n_rows, dual, n_support)
@@ -82,7 +82,7 @@ class StreamHistory:
 
     @property
     def accuracy(self) -> FloatArray:
-        """Share of all examples so far that were predicted rightly before they were learnt."""
+        """Share of all examples so far that were predicted correctly before they were learned."""
         return self._column(1)
 
     @property

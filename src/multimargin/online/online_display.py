@@ -1,4 +1,4 @@
-"""Pictures of streams. matplotlib is imported when one is drawn (``pip install 'multimargin[plots]'``)."""
+"""Plots of online learning. matplotlib is imported when one is drawn (``pip install 'multimargin[plots]'``)."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ def check_parameters(params: dict[str, Any]) -> None:
     if not isinstance(params["kernel"], str) or params["kernel"] not in KERNELS:
         listed = ", ".join(repr(name) for name in KERNELS)
         raise ValueError(
-            f"kernel={params['kernel']!r} is not allowed for a stream, whose kernel values nobody can compute ahead; "
-            f"choose one of {listed}, or use SVC."
+            f"kernel={params['kernel']!r} is not allowed for online learning, whose kernel values are not known in "
+            f"advance; choose one of {listed}, or use SVC."
         )
 
 
@@ -72,7 +72,7 @@ def _are_plain(X: np.ndarray, y: np.ndarray) -> bool:
 def check_rows(estimator: Any, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[DataMatrix, np.ndarray]:
     """Return rows and labels, checked as scikit-learn does.
 
-    Its checks take longer than learning a row. They find nothing to say about, or to change in, arrays of finite
+    Its checks take longer than learning a row. They neither reject nor change arrays of finite
     float64 and whole numbers that fit together and to what was seen before, so that such go straight through.
     """
     named = not reset and "feature_names_in_" in estimator.__dict__
@@ -88,14 +88,14 @@ def check_rows(estimator: Any, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tu
 
 
 def make_spec(params: dict[str, Any], X: DataMatrix, weight: FloatArray) -> FitSpec:
-    """Return machine, kernel and bias; gamma="scale" is that of the rows at hand and stays."""
+    """Return machine, kernel and bias; gamma="scale" is computed from these rows and then fixed."""
     check_parameters(params)
     choice = find_scheme(params["multi_class"])
     bias = check.resolve_bias(params["bias"], choice)
     separate = isinstance(choice, str) or choice is MACHINES[ONE_VS_ALL]
     if bias is Bias.EXACT and not separate:
         raise ValueError(
-            f"bias='exact' with multi_class={params['multi_class']!r} cannot be learnt from a stream, because its "
+            f"bias='exact' with multi_class={params['multi_class']!r} is not available for online learning: its "
             "constraints tie all examples together; use bias='none' or 'regularized', or multi_class='ovo'."
         )
     n, ones = X.shape[0], np.ones(2)
@@ -120,17 +120,17 @@ def make_options(params: dict[str, Any], spec: FitSpec) -> OnlineOptions:
     )
 
 
-# Parameters that may change while a stream goes on.
+# Parameters that may change between calls of partial_fit.
 CHANGEABLE = ("passes", "random_state", "decision_function_shape", "break_ties")
 
 
 def check_unchanged(params: dict[str, Any], before: dict[str, Any]) -> None:
-    """Refuse parameters that changed since the stream began."""
+    """Refuse parameters that changed since the first call of partial_fit."""
     for name, value in before.items():
         if name in CHANGEABLE or params[name] is value or params[name] == value:
             continue
         raise ValueError(
-            f"{name}={params[name]!r}, but the stream began with {name}={value!r}; partial_fit goes on with the "
+            f"{name}={params[name]!r}, but the first partial_fit had {name}={value!r}; partial_fit continues with the "
             f"parameters it began with, so set {name} back, or call fit."
         )
 

@@ -1,4 +1,4 @@
-"""The state of a stream: which classes are known, what was seen, and the learner once there are two classes."""
+"""State of online learning: known classes, examples seen, and the learner once there are two classes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAITING = 5
 
 @dataclass(frozen=True)
 class _Block:
-    """Rows that are being learnt; what the core predicts of each before it learns it, -1 until then."""
+    """Rows being learned, and the class that the core predicts for each before learning it, -1 until then."""
 
     chosen: IntArray  # rows with a weight: those that the core gets
     codes: IntArray
@@ -48,7 +48,7 @@ class _Block:
 
 @dataclass(eq=False)
 class Stream:
-    """All that an OnlineSVC has learnt; pickles, and goes on bit by bit."""
+    """Everything that an OnlineSVC has learned; a pickled copy continues with the same bits."""
 
     params: dict[str, Any]
     spec: FitSpec
@@ -60,13 +60,13 @@ class Stream:
     n_seen: int = 0
     history: StreamHistory = field(default_factory=StreamHistory)
     learner: Learner | None = None
-    shown: dict[str, Any] | None = None  # attributes, until more is learnt
+    shown: dict[str, Any] | None = None  # attributes, until further examples are learned
     _waiting: list[tuple[FloatArray, float, int]] = field(default_factory=list)  # rows, C and numbers of one class
-    _open: _Block | None = None  # learnt, at least in part, and not counted yet
+    _open: _Block | None = None  # learned, at least in part, and not counted yet
 
     @classmethod
     def begin(cls, params: dict[str, Any], rows: DataMatrix, weight: FloatArray) -> Stream:
-        """Return an empty stream for rows like these; what is wrong with the parameters is said here."""
+        """Return an empty state for rows like these; checks the parameters."""
         spec = make_spec(params, rows, weight)
         state = params["random_state"]
         seed = int(check_seed("random_state", 0 if state is None else state).randint(2**31 - 1))
@@ -99,7 +99,7 @@ class Stream:
         self.classes = classes
 
     def learn(self, X: FloatArray, codes: IntArray, caps: FloatArray, ids: IntArray, *, known: bool) -> None:
-        """Predict each row, then learn from it; ``known`` says that they were seen before."""
+        """Predict each row, then learn it; ``known`` means that they were seen before."""
         if not len(X):
             return
         weighted = caps > 0
@@ -132,7 +132,7 @@ class Stream:
         self.learner = learner
 
     def settle(self) -> None:
-        """Count what was learnt, all at once or not at all: Ctrl-C may come in here, then the next call does it."""
+        """Count what was learned, completely or not at all; after a Ctrl-C here the next call does it."""
         self._mend()
         block, learner = self._open, self.learner
         if block is None or learner is None:
@@ -150,7 +150,7 @@ class Stream:
 
     def _make_attributes(self) -> dict[str, Any]:
         if self.learner is None:
-            raise AttributeError("The stream has shown one class only, so that there are no support vectors yet.")
+            raise AttributeError("Only one class has been seen so far, so there are no support vectors yet.")
         model, classes = self.learner.model(), self.classes
         shared: dict[str, Any] = {
             "support_": model.support.astype(np.int32),

@@ -1,4 +1,4 @@
-"""One thread at a time uses a stream: the others wait for their turn."""
+"""A lock for each OnlineSVC: one thread at a time uses it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Turns:
         self.changing = False
 
 
-# Beside the estimators, not in them: locks can be neither pickled nor copied.
+# Outside the estimators, because locks can be neither pickled nor copied.
 _turns: WeakKeyDictionary[Any, _Turns] = WeakKeyDictionary()
 
 if hasattr(os, "register_at_fork"):  # the threads that had a turn do not live in the child
@@ -30,7 +30,7 @@ if hasattr(os, "register_at_fork"):  # the threads that had a turn do not live i
 
 @contextmanager
 def turn_of(estimator: Any) -> Iterator[_Turns]:
-    """Wait until no other thread changes or reads the estimator's stream.
+    """Wait until no other thread uses the estimator.
 
     A signal handler that comes back to an estimator while its own thread is in the middle of a change cannot wait for
     that: it is refused.
@@ -46,7 +46,7 @@ def turn_of(estimator: Any) -> Iterator[_Turns]:
 
 
 def in_turn(method: Method) -> Method:
-    """Make a method that changes a stream wait for its turn."""
+    """Make a method hold the estimator's lock."""
 
     @wraps(method)
     def waiting(self: Any, *args: Any, **kwargs: Any) -> Any:
