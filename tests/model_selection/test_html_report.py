@@ -160,7 +160,7 @@ def test_confusions_by_other_folds(tmp_path: Path) -> None:
     page = written(once, tmp_path / "a.html", X, Y)
     predicted = cross_val_predict(once.best_estimator_, X, Y, cv=5)
     np.testing.assert_array_equal(page.confusions(), confusion_matrix(Y, predicted))
-    assert "five stratified folds (those of the search cannot be made anew)" in page.text
+    assert "five stratified folds (those of the search cannot be reproduced)" in page.text
     listed = GridSearchCV(SVC(), CELLS, cv=splits).fit(X, Y)
     page = written(listed, tmp_path / "b.html", X[::2], Y[::2])
     assert "five stratified folds" in page.text
@@ -229,8 +229,8 @@ def test_certificates_in_words(search: GridSearchCV, tmp_path: Path) -> None:
     for sentence in in_words(proof):
         assert sentence in page.text
     assert f"violated by at most {proof.kkt_violation:.2g}, within tol=0.001." in page.text
-    assert "made of 3 problems of their own; these numbers are those of the worst" in page.text
-    assert "All of this was computed anew in float64 after training." in page.text
+    assert "consists of 3 separate problems; these numbers are those of the worst" in page.text
+    assert "All of this was recomputed in float64 after training." in page.text
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         stopped = SVC(multi_class="ww", max_iter=1, solver="smo", gamma=0.1).fit(X, Y)
     words = " ".join(in_words(stopped.certificate_))

@@ -229,7 +229,7 @@ def test_a_directory_of_another_version_is_refused(problem: Problem, tmp_path: P
     with pytest.raises(ValueError, match=r"holds a search of multimargin before this format, this is .*; go on with"):
         open_directory(tmp_path, problem)
     (tmp_path / "search.json").write_bytes(_sealed({"format": 2, "version": "99.0", "fingerprint": "0" * 64}))
-    with pytest.raises(ValueError, match=r"holds a search of multimargin 99\.0, this is .*; go on with that version"):
+    with pytest.raises(ValueError, match=r"holds a search of multimargin 99\.0, this is .*; resume with that version"):
         open_directory(tmp_path, problem)
 
 

@@ -307,7 +307,7 @@ def test_pair_errors(problem: Problem) -> None:
     labels = problem.classes[problem.y]
     with pytest.raises(ValueError, match=r"C has shape \(2,\); give one number, or one for each of the 3 pairs"):
         PerPairSVC(C=[1.0, 2.0]).fit(problem.X, labels)
-    with pytest.raises(ValueError, match=r"estimator has multi_class='cs', which is not made of pairs"):
+    with pytest.raises(ValueError, match=r"estimator has multi_class='cs', which is not built from pairs"):
         PerPairSVC(estimator=SVC(multi_class="cs")).fit(problem.X, labels)
     no_a = replace(problem, folds=((np.flatnonzero(problem.y > 0), np.flatnonzero(problem.y == 0)),))
     with pytest.raises(ValueError, match=r"training part of cv has no example of class 'a' or 'b'.*use stratified"):

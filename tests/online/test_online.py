@@ -189,11 +189,11 @@ def test_one_class_so_far() -> None:
     clf = OnlineSVC(gamma=1.0).partial_fit(X[y == 0], y[y == 0])
     assert set(clf.predict(X)) == {0}
     assert np.array_equal(clf.decision_function(X), np.zeros(60))
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="Only one class has been seen"):
         clf.finalize()
     clf.partial_fit(X[y == 1], y[y == 1])
     assert set(clf.predict(X)) == {0, 1}
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="Only one class has been seen"):
         OnlineSVC().fit(X, np.zeros(60))
 
 
@@ -307,7 +307,7 @@ def test_a_failed_call_leaves_the_stream_as_it_was(data: tuple[FloatArray, IntAr
     with pytest.raises(ValueError, match=r"C=7.0, but the first partial_fit had C=1.0"):
         clf.partial_fit(X, y)
     clf.set_params(C=1.0)
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="Only one class has been seen"):
         clf.fit(X, np.zeros(len(y)))
     with pytest.raises(ValueError, match="one of X and y"):
         clf.finalize(X)

@@ -1,4 +1,4 @@
-"""Machines made of binary problems with an exact bias, along C: all pairs and folds of one gamma in one call."""
+"""Paths along C of binary problems with an exact bias: all pairs and folds of one gamma in one call."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class BinaryPaths:
         return points
 
     def _statements(self, fold: int) -> tuple[list[BinaryProblem], list[Any]]:
-        """Return the fold's problems, the largest first among those of the same fold, made once for all gammas."""
+        """Return the fold's problems, the largest first among those of the same fold, created once for all gammas."""
         kept = self.work.statements
         if fold not in kept:
             data = self.work.data(fold)
@@ -136,7 +136,7 @@ class _Solved:
 
 
 class _HeldOut:
-    """What machines say of the rows that their folds hold out, for all C together."""
+    """Decisions for the rows that the folds hold out, for all C together."""
 
     def __init__(self, work: Any, gamma: float) -> None:
         self.work, self.store = work, work.store(gamma)

@@ -1,4 +1,4 @@
-"""compare_machines: select each machine's C and gamma on the same folds, and say which machine to take."""
+"""compare_machines: select each machine's C and gamma on the same folds, and recommend one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def compare_machines(  # noqa: PLR0913 - the arguments of a selection
     X_test: ArrayLike | None = None,
     y_test: ArrayLike | None = None,
 ) -> MachineComparison:
-    """Select C and gamma of each machine by cross-validation on the same folds, and compare what comes out.
+    """Select C and gamma of each machine by cross-validation on the same folds, and compare the results.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def compare_machines(  # noqa: PLR0913 - the arguments of a selection
     max_time : float or None, default=None
         Seconds for all together; each machine gets its share of what is left.
     random_state : int, RandomState or None, default=None
-        If given, rows are shuffled before a number of folds is made of them.
+        If given, rows are shuffled before they are split into folds.
     X_test, y_test : array-like, default=None
         Rows that take no part in the choice. The score of a chosen cell is the best of many and somewhat too good;
         the test score is not.
@@ -63,7 +63,7 @@ def compare_machines(  # noqa: PLR0913 - the arguments of a selection
     Returns
     -------
     comparison : MachineComparison
-        On Ctrl-C the KeyboardInterrupt goes on, with that of the finished machines as its attribute ``comparison``.
+        On Ctrl-C KeyboardInterrupt is raised; its attribute ``comparison`` has the finished machines.
     """
     names = _check_machines(machines)
     _check_arguments(scoring, max_time, X_test, y_test)
@@ -74,7 +74,7 @@ def compare_machines(  # noqa: PLR0913 - the arguments of a selection
 
 
 def _check_machines(machines: Any) -> dict[str, str | Machine]:
-    """Return the machines by the names they are shown under."""
+    """Return the machines by their displayed names."""
     if isinstance(machines, str | Machine):
         raise TypeError(f"machines={machines!r} is one machine; give a list of them, such as ['ovo', 'ww'].")
     names: dict[str, str | Machine] = {}
@@ -143,7 +143,7 @@ class _Comparing:
         return self._table(rows, searches)
 
     def one(self, name: str, machine: str | Machine, max_time: float | None) -> tuple[MachineRow, Any]:
-        """Select, and measure the model that comes out."""
+        """Run the search and measure the chosen model."""
         start = time.perf_counter()
         search = self._select(machine, max_time)
         seconds = time.perf_counter() - start

@@ -89,7 +89,7 @@ class MachineComparison:
     Parameters
     ----------
     rows : tuple of MachineRow
-        In the order asked for.
+        In the requested order.
     metric : str
         What the scores are, in a word.
     n_splits : int
@@ -178,7 +178,7 @@ class MachineComparison:
         return pd.DataFrame([row.as_dict() for row in self.rows])
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Header and cells for people to read; columns that say nothing here are left out."""
+        """Header and formatted cells; columns without information are omitted."""
         columns = {
             "machine": [row.machine for row in self.rows],
             self.metric: [_number(row.mean_score, ".4f") for row in self.rows],
@@ -229,7 +229,7 @@ def within_one_error(best: ArrayLike, other: ArrayLike) -> bool:
     if not len(differences):
         return False
     error = differences.std(ddof=1) / math.sqrt(len(differences)) if len(differences) > 1 else 0.0
-    # Where one fold alone differs both are equal, up to rounding.
+    # If a single fold differs, both are equal up to rounding.
     return bool(differences.mean() <= error * (1 + 1e-9))
 
 

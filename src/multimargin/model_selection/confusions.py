@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import _safe_split
 from multimargin._typing import IntArray
 
 OWN_FOLDS = "the folds of the search's cv"
-OTHER_FOLDS = "five stratified folds (those of the search cannot be made anew)"
+OTHER_FOLDS = "five stratified folds (those of the search cannot be reproduced)"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
-"""Units on a cluster of Dask, watched while they are waited for.
+"""Units on a Dask cluster, with checks of the cluster while waiting.
 
 A worker that reached its memory limit is paused and starts nothing, without an error: where all are, the search would
-be silent for ever. The scheduler is therefore asked now and then.
+never report anything. The scheduler is therefore polled.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
-POLL = 1.0  # seconds between two looks at the workers
+POLL = 1.0  # seconds between two checks of the workers
 PATIENCE = 60.0  # seconds for which all workers may be paused and idle
-ANSWER = 10.0  # seconds within which a scheduler answers, if it is there
+ANSWER = 10.0  # seconds within which a reachable scheduler answers
 
-ADVICE = "then fit again, with resume= a directory to go on from there."
+ADVICE = "then fit again, with resume= a directory to continue from there."
 
 
 class LostContactError(Exception):
-    """Workers, connections or the client itself went away."""
+    """Lost workers, connections or client."""
 
 
 def submit(backend: Any, call: Callable[..., Any], task: Any, units: Sequence[Any]) -> Iterator[Any]:
@@ -38,7 +38,7 @@ def submit(backend: Any, call: Callable[..., Any], task: Any, units: Sequence[An
     try:
         yield from _as_completed(client, futures)
     finally:
-        if client.status == "running":  # otherwise there is nobody to hear it
+        if client.status == "running":  # otherwise the cluster is unreachable
             with contextlib.suppress(OSError):
                 client.cancel(futures)
 
@@ -54,9 +54,9 @@ def _as_completed(client: Any, futures: list[Any]) -> Iterator[Any]:
             done = ended.done
         except TimeoutError:
             done = set()
-        except CancelledError:  # of some: each tells by itself
+        except CancelledError:  # of some: each future reports its own error
             done = {future for future in pending if future.done()}
-        except ValueError as error:  # no client: it was closed, with its cluster or alone
+        except ValueError as error:  # no client: it was closed, with or without its cluster
             if client.status == "running":
                 raise
             raise LostContactError(str(error)) from error
@@ -69,7 +69,7 @@ def _as_completed(client: Any, futures: list[Any]) -> Iterator[Any]:
 
 
 def workers_of(client: Any) -> dict[str, Any] | None:
-    """Return what the scheduler knows of its workers; None where it does not answer."""
+    """Return the scheduler's information on its workers; None if it does not answer."""
     if client.status != "running":
         return None
     try:
@@ -95,7 +95,7 @@ def _paused(client: Any, n_left: int) -> str:
 
 
 def scheduler_is_gone(n_left: int) -> str:
-    """Return what to say where the scheduler does not answer any more."""
+    """Return the error for a scheduler that does not answer any more."""
     return (
         f"The Dask scheduler does not answer any more, with {n_left} units of the search left; start a cluster and a "
         f"client, {ADVICE}"

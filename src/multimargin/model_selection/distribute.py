@@ -1,6 +1,6 @@
 """Units through joblib: processes of this machine, or a cluster of Dask or Ray, whichever ``parallel_config`` names.
 
-Units do not know of each other, so that results are the same wherever and in whatever order they run. A worker that
+Units are independent, so that results are the same wherever and in whatever order they run. A worker that
 dies takes its unit with it (joblib's own processes all die together); what is lost is submitted again. Of a cluster all
 workers are used, whatever ``n_jobs``.
 """
@@ -41,7 +41,7 @@ LOST = {
 
 
 def local(evaluate_gamma: EvaluateGamma, directory: ResumeDirectory | None = None) -> Evaluate:
-    """Return an evaluation in this process, all folds of a gamma together; results are kept on disk if asked for.
+    """Return an evaluation in this process, all folds of a gamma together; results are stored on disk if requested.
 
     A KeyboardInterrupt of ``evaluate_gamma`` may have the outcomes that were finished as its attribute ``units``.
     """
@@ -80,7 +80,7 @@ def through_joblib(
     evaluate_unit : callable
         A function that workers can import.
     n_jobs : int or None
-        As in joblib; None for what ``parallel_config`` says.
+        As in joblib; None for the setting of ``parallel_config``.
     directory : ResumeDirectory or None
         Where units write what they found.
     retries : int
@@ -124,7 +124,7 @@ def _heard(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
 
 
 def is_lost_worker(error: BaseException) -> bool:
-    """Whether an error tells of a worker that died, and not of what it computed."""
+    """Whether an error reports a dead worker and not an error of the computation."""
     return any(cls.__name__ in LOST for cls in type(error).__mro__)
 
 
@@ -140,13 +140,13 @@ def _what_is_left(left: dict[Any, Unit], n_attempts: int, directory: ResumeDirec
     return (
         f"Workers died {n_attempts} times with {len(left)} units of the search left, the first of them gamma="
         f"{unit.gamma:g} in fold {unit.fold} (often memory is short){kept}; give workers more memory or set cache_size "
-        "to fewer megabytes, then fit again, with resume= a directory to go on from there."
+        "to fewer megabytes, then fit again, with resume= a directory to continue from there."
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What every unit needs; one object, so that it goes to a worker of a cluster once."""
+    """Common data of all units; one object, so that it is sent to each worker once."""
 
     problem: Any
     evaluate_unit: EvaluateUnit
@@ -180,9 +180,9 @@ def _submit(task: _Task, units: list[Unit], n_jobs: int | None) -> Iterator[Outc
 
 
 def _submit_to_dask(backend: Any, task: _Task, units: list[Unit]) -> Iterator[Outcome]:
-    """Submit to the client of joblib's backend, which itself never hears of a unit that killed its workers.
+    """Submit to the client of joblib's backend, because joblib does not notice units that killed their workers.
 
-    Other units go on when one is lost; that is told at the end.
+    Other units continue when one is lost; the error is raised at the end.
     """
     lost: BaseException | None = None
     n_left = len(units)
@@ -212,7 +212,7 @@ def _submit_to_ray(backend: Any, task: _Task, units: list[Unit]) -> Iterator[Out
     if not ray.is_initialized():
         ray.init()
     data = ray.put(task)
-    # A unit that was lost is told of at the end, and counts as an attempt: Ray is not to try again by itself.
+    # A lost unit is reported at the end and counts as an attempt: Ray must not repeat it by itself.
     remote = ray.remote(_call).options(**{"max_retries": 0} | (backend.ray_remote_args or {}))
     pending = [remote.remote(data, unit) for unit in units]
     lost: BaseException | None = None

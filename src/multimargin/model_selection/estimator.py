@@ -102,14 +102,14 @@ class SVCCV(PrecomputedKernels, KernelParameters, FitParameters):
         doc="""
         "grid": all cells. "nested": the grid, then finer ones around the best. "two-line": the best linear C, then a
         line of cells (rbf only; KCSL04). "halving": all cells on the first fold, the better half on the next.
-        "racing": cells are given up only when they cannot beat the best any more; finds the grid's best.
+        "racing": cells are abandoned only when they cannot beat the best any more; finds the grid's best.
         """,
     )
     scoring: Any = parameter(
         default=None,
         kind="str, callable, list, tuple, dict or None",
         doc="""
-        As in GridSearchCV; None means accuracy. Callables get a classifier that knows ``predict``,
+        As in GridSearchCV; None means accuracy. Callables get a classifier that has ``predict``,
         ``decision_function`` and ``classes_`` for the rows held out.
         """,
     )
@@ -126,7 +126,7 @@ class SVCCV(PrecomputedKernels, KernelParameters, FitParameters):
         kind="int or None",
         doc="""
         None: the threads of this process share each gamma. Else units of a gamma and a fold go through joblib. Within
-        ``joblib.parallel_config("dask")`` or "ray" they always do, and workers that die are made up for.
+        ``joblib.parallel_config("dask")`` or "ray" they always do, and units of dead workers are repeated.
         """,
     )
     class_weight: Any = parameter(
@@ -151,12 +151,12 @@ class SVCCV(PrecomputedKernels, KernelParameters, FitParameters):
         default="raise",
         kind='{"raise", "keep"}',
         doc="""
-        On Ctrl-C the results of the finished cells are set; then KeyboardInterrupt goes on ("raise"), or the best of
-        them is trained on all rows and a warning says so ("keep").
+        On Ctrl-C the results of the finished cells are set; then KeyboardInterrupt is raised ("raise"), or the best of
+        them is trained on all rows with a warning ("keep").
         """,
     )
     resume: Any = parameter(
-        default=None, kind="path or None", doc="A directory for the results of units, from which a search goes on."
+        default=None, kind="path or None", doc="A directory for the results of units, from which a search resumes."
     )
     per_pair: bool = parameter(
         default=False,
@@ -210,7 +210,7 @@ class SVCCV(PrecomputedKernels, KernelParameters, FitParameters):
             if reason:
                 warnings.warn(
                     f"The search ended early ({reason}) with {int((~results.stopped).sum())} of {results.stopped.size} "
-                    "cells; raise max_time, or set resume to a directory to go on from there.",
+                    "cells; raise max_time, or set resume to a directory to continue from there.",
                     ConvergenceWarning,
                     stacklevel=2,
                 )
@@ -341,7 +341,7 @@ class SVCCV(PrecomputedKernels, KernelParameters, FitParameters):
         return told | {name: getattr(model, name) for name in ("certificate_", "n_iter_")}, error
 
     def _refits(self) -> bool:
-        """Whether there is a model; else says why not."""
+        """Whether there is a model; otherwise raises an error that explains why not."""
         if isinstance(self.refit, bool | np.bool_) and not self.refit:
             raise AttributeError(
                 f"This {type(self).__name__} has refit=False and no model; fit it with refit=True, or train "

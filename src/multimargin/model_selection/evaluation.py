@@ -39,7 +39,7 @@ class SelectionProblem:
     folds : tuple of (train, test)
         Rows of X.
     scorers : dict of name to scorer
-        Of scikit-learn; None stands for accuracy.
+        scikit-learn scorers; None stands for accuracy.
     """
 
     X: DataMatrix
@@ -146,11 +146,11 @@ def _unit(problem: SelectionProblem, gamma: float, fold: int, Cs: FloatArray, po
 
 
 class Workplace:
-    """Rows sorted by class and fold, so that those of a pair of classes lie together, and all that units share."""
+    """Rows sorted by class and fold, so that pairs of classes are contiguous, and everything that units share."""
 
     def __init__(self, problem: SelectionProblem) -> None:
         self.problem, self.params = problem, problem.params
-        self.order = np.lexsort((_first_folds(problem), problem.y))  # a fold's rows of a class lie together, too
+        self.order = np.lexsort((_first_folds(problem), problem.y))  # a fold's rows of a class are contiguous, too
         given = self.params["kernel"] == "precomputed" if isinstance(self.params["kernel"], str) else False
         rows = problem.X[self.order]
         self.X = np.ascontiguousarray(rows[:, self.order]) if given else rows
@@ -176,7 +176,7 @@ class Workplace:
 
     @property
     def needs_scores(self) -> bool:
-        """Whether a scorer may ask for ``decision_function``."""
+        """Whether a scorer may call ``decision_function``."""
         return any(scorer is not None for scorer in self.problem.scorers.values())
 
     def spec(self, gamma: float) -> FitSpec:

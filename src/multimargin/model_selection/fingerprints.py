@@ -31,7 +31,7 @@ DESCRIPTORS = (
     types.GetSetDescriptorType,
     types.MemberDescriptorType,
 )
-# What a class has of itself that says nothing of what it does, or says it again.
+# Attributes of a class that do not describe its behaviour, or repeat it.
 BESIDE_THE_CLASS = {
     "__abstractmethods__", "__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__",
     "__classdictcell__", "__dataclass_fields__", "__dataclass_params__", "__dict__", "__doc__", "__firstlineno__",
@@ -43,7 +43,7 @@ OUTSIDE = {"__import__", "eval", "exec", "globals", "input", "open"}
 
 
 class OpaqueError(Exception):
-    """A value whose state cannot be seen; the message says which."""
+    """A value whose state cannot be read; the message names it."""
 
 
 def digest_of(value: Any) -> str:
@@ -284,7 +284,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _asked_for(code: types.CodeType) -> set[str]:
-    """Return the names that the code looks up outside of itself."""
+    """Return the names that the code reads from outside."""
     return {
         step.argval
         for step in dis.get_instructions(code)

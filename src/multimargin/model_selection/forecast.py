@@ -37,7 +37,7 @@ class Forecast:
     ----------
     seconds : float
     memory : int
-        Bytes beside the data.
+        Bytes in addition to the data.
     n_fits : int
     sizes : tuple of int
         Rows of the subsamples.
@@ -59,7 +59,7 @@ class Forecast:
     def __str__(self) -> str:
         return (
             f"{self.n_fits:,} fits in about {in_words(self.seconds)} with about {self.memory / MEGABYTE:,.0f} MB "
-            f"beside the data (from {' and '.join(f'{n:,}' for n in self.sizes)} rows, in {self.spent:.1f} s)"
+            f"in addition to the data (from {' and '.join(f'{n:,}' for n in self.sizes)} rows, in {self.spent:.1f} s)"
         )
 
 

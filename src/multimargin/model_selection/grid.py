@@ -24,7 +24,7 @@ class SelectionGrid:
     scores : ndarray of shape (n_gammas, n_Cs, n_folds)
         nan where there is none.
     stopped : ndarray of shape (n_gammas, n_Cs)
-        The cells that were given up before all folds were scored.
+        The cells that were abandoned before all folds were scored.
     best : tuple of int
         Row and column of the chosen cell.
     metric : str
@@ -121,7 +121,7 @@ def _choose_metric(search: Any, names: list[str], metric: str | None) -> str:
 
 
 def _word_for(search: Any, name: str) -> str:
-    """A search with one score calls it "score"; its parameter knows what it is."""
+    """A search with one score calls it "score"; its parameter has the name."""
     scoring = getattr(search, "scoring", None)
     if name != "score":
         return name
@@ -160,7 +160,7 @@ def _numbers(key: str, values: Any) -> FloatArray:
 def _find_best(
     search: Any, Cs: FloatArray, gammas: FloatArray, mean: FloatArray, metric: str | None
 ) -> tuple[int, int]:
-    """Return the cell of ``best_params_``; that of the best mean where there is none or another score is asked for."""
+    """Return the cell of ``best_params_``; that of the best mean if there is none or another score is requested."""
     chosen = getattr(search, "best_params_", None)
     if metric is None and isinstance(chosen, Mapping):
         own = {str(key).rsplit("__", 1)[-1]: value for key, value in chosen.items()}

@@ -55,7 +55,7 @@ def write_report(
     search : SVCCV
         Fitted; scikit-learn's GridSearchCV over C and gamma will do.
     path : str or path-like
-        The file, which is there whole or not at all.
+        The file; it is complete or absent.
     X, y : array-like, default=None
         For the confusion matrix: the chosen model is trained on the training part of each fold of these rows and
         predicts the others, so that it never predicts a row that it was trained on.
@@ -78,7 +78,7 @@ def write_report(
         _section("The best cells", _best_cells(grid)),
         _section("Confusions", _confusions(confusion, has_model=model is not None)),
         _section("Is the model optimal?", _certificate(search, model)),
-        _section("What theory says", _theory(model, X, y)),
+        _section("Generalisation bound", _theory(model, X, y)),
         _section("How to use it", _usage(model)),
         _section("Data", _table(("", ""), _data_facts(search, model, X, y), css="names")),
         _section("Parameters of the search", _table(("parameter", "value"), _parameters(search), css="names")),
@@ -121,7 +121,7 @@ def _figure(svg: str, caption: str) -> str:
 
 
 def _picture(grid: SelectionGrid, kind: str) -> str:
-    """Return a picture as SVG with text as text; drawn with matplotlib's own style, whatever the user's is."""
+    """Return a picture as SVG with text as text; drawn with matplotlib's default style, independent of the user's."""
     try:
         import matplotlib.style
         from matplotlib.figure import Figure
@@ -148,7 +148,7 @@ def _choice(grid: SelectionGrid) -> str:
         f"C={grid.chosen_cost:.6g}{gamma}: mean {grid.metric} {grid.mean[row, column]:.4f} over {n_folds} "
         f"fold{'' if n_folds == 1 else 's'}, standard deviation {grid.spread[row, column]:.4f}. "
         f"It is the best of {int(np.isfinite(grid.mean).sum())} cells and so somewhat too good: "
-        "rows that took no part in the choice tell more."
+        "rows that were not used in the selection give better estimates."
     )
     for side in grid.edges():
         text += _paragraph(f"{side}: a wider grid may hold a better cell.", "warning")
@@ -156,7 +156,7 @@ def _choice(grid: SelectionGrid) -> str:
 
 
 def _pairs(search: Any, grid: SelectionGrid) -> str:
-    """What each pair of classes has for itself, where the search was asked for that."""
+    """The parameters of each pair of classes, for searches by pairs."""
     chosen = getattr(search, "pair_selection_", None)
     if chosen is None:
         return ""
@@ -196,7 +196,7 @@ def _confusions(confusion: Confusion | None, *, has_model: bool) -> str:
     n = int(confusion.counts.sum())
     text = _paragraph(
         f"{n} predictions, {100 * confusion.accuracy:.2f} % of them right. No model predicted a row that it was "
-        f"trained on: the chosen C and gamma were trained anew for each of {confusion.folds}, and predicted the rows "
+        f"trained on: the chosen C and gamma were trained again for each of {confusion.folds}, and predicted the rows "
         "left out. "
         "C and gamma themselves were chosen with these rows in view if they are those of the search."
     )
@@ -232,7 +232,7 @@ def _certificate(search: Any, model: Any) -> str:
 
 
 def in_words(proof: Certificate) -> list[str]:
-    """Return what a certificate says, sentence by sentence."""
+    """Return the statements of a certificate as sentences."""
     met = proof.kkt_violation <= proof.tol
     ended = "The fit converged" if proof.stop_reason == "converged" else f"The fit ended early ({proof.stop_reason})"
     sentences = [
@@ -241,7 +241,7 @@ def in_words(proof: Certificate) -> list[str]:
     ]
     if proof.parts:
         sentences.append(
-            f"The machine is made of {len(proof.parts)} problems of their own; these numbers are those of the worst."
+            f"The machine consists of {len(proof.parts)} separate problems; these numbers are those of the worst."
         )
     if math.isfinite(proof.relative_gap):
         sentences.append(
@@ -250,7 +250,7 @@ def in_words(proof: Certificate) -> list[str]:
             f"{100 * max(proof.relative_gap, 0.0):.2g} %."
         )
     sentences.append(
-        "All of this was computed anew in float64 after training."
+        "All of this was recomputed in float64 after training."
         if proof.verified
         else "These are the solver's own numbers, not checked in float64."
     )
@@ -292,7 +292,7 @@ def _usage(model: Any) -> str:
     }
     code = (
         "# in the session of the search\nsearch.predict(X_new)\n\n"
-        "# the same model anew\n" + "\n".join(sorted(imports)) + f"\n\nmodel = {_constructor(model)}\n"
+        "# the same model again\n" + "\n".join(sorted(imports)) + f"\n\nmodel = {_constructor(model)}\n"
         "model.fit(X, y)\nmodel.predict(X_new)"
     )
     return f"<pre><code>{escape(code)}</code></pre>"

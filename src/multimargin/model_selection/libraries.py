@@ -22,7 +22,7 @@ PYTHON = f"{sys.implementation.cache_tag} {sys.version_info.major}.{sys.version_
 
 def module_of(value: Any, name: str) -> str:
     """Return the name of the module that a function, a class or a compiled object is from."""
-    if isinstance(value, np.ufunc):  # they say nothing of where they are from, and others import them
+    if isinstance(value, np.ufunc):  # their module is unknown, and other modules import them
         return next((module for module in ("numpy", "scipy.special") if find(module, name) is value), "")
     module = getattr(value, "__module__", None)
     return module if isinstance(module, str) else str(pickle.whichmodule(value, name))  # type: ignore[attr-defined]

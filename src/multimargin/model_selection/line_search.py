@@ -15,14 +15,14 @@ from multimargin.model_selection.search_table import Cell
 from multimargin.problems.schemes import find_scheme
 
 Point = TypeVar("Point", float, Cell)
-# Rows held out that tell well enough where on a line the best is; an accuracy of them errs by 2 %.
+# Held-out rows that suffice to find the best point of a line; their accuracy errs by 2 %.
 ROWS_FOR_A_LOOK = 300
 
 
 def folds_of(problem: Any) -> tuple[int, int]:
-    """Return how many folds a line is looked at on first, which hold out enough rows for that, and all of them.
+    """Return the number of folds that a line is evaluated on first, which hold out enough rows, and the number of all.
 
-    Two classes are looked at on all folds: one pair of a search by pairs is often nearly perfect at every point.
+    Two classes are evaluated on all folds: one pair of a search by pairs is often nearly perfect at every point.
     """
     if len(problem.classes) == 2:
         return len(problem.folds), len(problem.folds)

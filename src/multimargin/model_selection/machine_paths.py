@@ -38,7 +38,7 @@ class _Path:
         self.share = (0.0, 1.0)  # of the work that is done, and of which each C is
 
     def along(self, Cs: FloatArray, place: tuple[int, int]) -> list[Point]:
-        """Return the points, fewer than Cs where it was stopped; ``place`` is this fold's among how many."""
+        """Return the points, fewer than Cs if stopped; ``place`` is this fold's position and the number of folds."""
         points: list[Point] = []
         state = None
         for k, C in enumerate(Cs.tolist()):
@@ -60,7 +60,7 @@ class _Path:
         return points
 
     def _stopped_after(self, certificate: Certificate, n_support: int) -> bool:
-        """Ask whether to stop, also after solves that were too short to ask."""
+        """Check whether to stop, also after solves that were too short to check."""
         if self.stop is None:
             return False
         c, n = certificate, len(self.data.y)
@@ -78,7 +78,7 @@ class _Path:
         raise NotImplementedError
 
     def watch(self, progress: Progress, _: Any) -> bool:
-        """Ask whether to stop; within a C nobody knows how much is done."""
+        """Check whether to stop; the progress within one C is unknown."""
         return self.stop is not None and bool(self.stop(progress, self.share[0]))
 
     def held_out(self, rows: Any, beta: FloatArray) -> FloatArray:
@@ -88,7 +88,7 @@ class _Path:
 
 
 class MachinePath(_Path):
-    """A machine that sees all classes."""
+    """An all-in-one machine."""
 
     def seed(self, state: SolverState, ratio: float) -> SolverState:
         """Return the variables times the factor between 1 and the ratio at which the dual is largest, where known."""
@@ -122,7 +122,7 @@ class MachinePath(_Path):
 
 
 class PairPath(_Path):
-    """One-vs-one or the DAG without an exact bias, or with a solver that is asked for."""
+    """One-vs-one or the DAG without an exact bias, or with a solver chosen by name."""
 
     def seed(self, state: PairState, ratio: float) -> PairState:
         """Return the variables as they are."""

@@ -1,7 +1,7 @@
 """One (C, gamma) for each pair of classes: KCSL04 section 6 and Table 6.1.
 
 Every pair of classes is a problem of its own, validated on its own rows of the same folds. A ``PairModel`` has one
-kernel for all pairs, so that the machine made of them is an estimator of its own: binary machines that vote as one
+kernel for all pairs, so the result is an estimator of its own: binary machines that vote as one
 versus one does.
 """
 
@@ -110,7 +110,7 @@ def select_pairs(
     evaluate: Evaluate,
     options: SearchOptions | None = None,
 ) -> PairSelection:
-    """Search for the best (C, gamma) of each pair of classes, on its rows alone.
+    """Search for the best (C, gamma) of each pair of classes, on its own rows.
 
     Parameters are those of ``run_search``; the problem's multi_class must be "ovo" or "dag". Weights
     class_weight="balanced" are those of all rows.
@@ -118,7 +118,7 @@ def select_pairs(
     scheme = problem.params.get("multi_class", "ovo")
     if not isinstance(scheme, str) or scheme not in SCHEMES:
         raise ValueError(
-            f"per_pair=True with multi_class={scheme!r} does not exist: only multi_class='ovo' and 'dag' are made of "
+            f"per_pair=True with multi_class={scheme!r} does not exist: only multi_class='ovo' and 'dag' consist of "
             "pairs of classes; use per_pair=False."
         )
     if is_precomputed(problem):
@@ -198,8 +198,8 @@ class PerPairSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         template = SVC() if self.estimator is None else self.estimator
         if template.multi_class not in SCHEMES:
             raise ValueError(
-                f"estimator has multi_class={template.multi_class!r}, which is not made of pairs of classes; use 'ovo' "
-                "or 'dag'."
+                f"estimator has multi_class={template.multi_class!r}, which is not built from pairs of classes; "
+                "use 'ovo' or 'dag'."
             )
         with deferred(keep=template.on_interrupt == "keep"):
             with old_state_unless_done(self):
@@ -256,10 +256,10 @@ class PerPairSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             yield machine, checked_X[rows], labels[rows], data.weight[chosen]
 
     def pair_scores(self, X: ArrayLike) -> FloatArray:
-        """Return the scores of all pairs, shape (n_samples, n_pairs); > 0 speaks for the first class of a pair."""
+        """Return the scores of all pairs, shape (n_samples, n_pairs); > 0 is a vote for the first class of a pair."""
         check_is_fitted(self)
         points = validate_data(self, X, reset=False, **DATA)
-        # With two classes SVC's score speaks for the second.
+        # With two classes a positive score of SVC is for the second.
         return np.stack([-machine.decision_function(points) for machine in self.estimators_], axis=1)
 
     def decision_function(self, X: ArrayLike) -> FloatArray:

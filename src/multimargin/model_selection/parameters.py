@@ -1,4 +1,4 @@
-"""What a search is asked for and what it chooses: grids, metrics, the best cell."""
+"""Parameters of a search: grids, metrics, and the choice of the best cell."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ from rich.text import Text
 from multimargin.fitting.progress import SECONDS_BETWEEN_LINES
 from multimargin.solvers.report import Progress
 
-# Seconds before which nobody can say how much longer it takes.
+# Seconds before which the remaining time is not estimated.
 LEAST_SECONDS = 0.5
 
 
 class SearchWatch:
-    """Asked about every 50 ms whether to go on.
+    """Called about every 50 ms; decides whether to continue.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class SearchWatch:
             self.reason = "callback"
 
     def part_done(self) -> bool:
-        """Count a part; return whether to go on with the next."""
+        """Count a part; return whether to continue with the next."""
         self.n_done += 1
         seconds = self.seconds
         self.show(seconds, describe_search(self.n_done / self.n_parts, seconds))

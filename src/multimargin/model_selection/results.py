@@ -71,7 +71,7 @@ class SelectionResults:
         return cls(**{entry.name: getattr(table, entry.name) for entry in fields(cls)})
 
     def make_model(self, template: Any) -> Any:
-        """Return the machine to train on all rows, unfitted: where a search is of single pairs, one made of pairs."""
+        """Return the machine to train on all rows, unfitted: for a search by pairs, one that consists of pairs."""
         return template
 
     def own_attributes(self) -> dict[str, Any]:

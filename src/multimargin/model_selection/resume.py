@@ -1,4 +1,4 @@
-"""Results of units on disk, so that a search that was interrupted goes on where it was.
+"""Results of units on disk, so that an interrupted search can resume.
 
 A directory belongs to one search: a fingerprint of data, folds, parameters and versions is written first, and another
 search is refused. Each unit is an npz of plain arrays and a json beside it, which is written last and holds the other's
@@ -27,7 +27,7 @@ from multimargin.model_selection.search_table import Outcome, Unit, key_of
 FORMAT = 2
 MARKER = "search.json"
 UNIT = "unit-"
-# Parameters that do not change a score: a search may go on with others.
+# Parameters that do not change a score: a search may resume with other values.
 INDIFFERENT = (
     "cache_size", "max_time", "n_jobs", "on_interrupt", "on_progress", "random_state", "trace", "verbose", "warm_start",
 )  # fmt: skip
@@ -73,11 +73,11 @@ class ResumeDirectory:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], problem: Any, make: Callable[..., Outcome]) -> ResumeDirectory:
-        """Return the directory, made if there is none; refuse one that belongs to something else."""
+        """Return the directory, created if needed; refuse one that belongs to something else."""
         own = fingerprint(problem)
         directory = cls(Path(path), own, own, make)
         if directory.path.exists() and not directory.path.is_dir():
-            raise ValueError(f"resume={str(path)!r} is a file; give a directory, which is made if there is none.")
+            raise ValueError(f"resume={str(path)!r} is a file; give a directory; it is created if needed.")
         directory.path.mkdir(parents=True, exist_ok=True)
         told = directory._read_marker()
         if told is None:  # none, or one that is damaged: units are bound to the fingerprint by their names, too
@@ -89,7 +89,7 @@ class ResumeDirectory:
         elif (told.get("format"), told.get("version")) != (FORMAT, __version__):
             raise ValueError(
                 f"resume={str(path)!r} holds a search of multimargin {told.get('version', 'before this format')}, this "
-                f"is {__version__}; go on with that version, or give another directory."
+                f"is {__version__}; resume with that version, or give another directory."
             )
         elif told != directory._marker:
             raise ValueError(
@@ -112,7 +112,7 @@ class ResumeDirectory:
             told = _unsealed(data)
             if told is None and json.loads(data).keys() == {"format", "fingerprint"}:  # of the first format
                 return {"format": 1}
-        except Exception:  # whatever is wrong with it
+        except Exception:  # any kind of damage
             return None
         return told
 
@@ -205,7 +205,7 @@ def _sealed(content: dict[str, Any]) -> bytes:
 
 
 def _unsealed(data: bytes) -> dict[str, Any] | None:
-    """Return the content; None where its digest says that it is damaged."""
+    """Return the content; None if its digest does not match."""
     told = json.loads(data)
     if not isinstance(told, dict) or told.keys() != {"sha256", "content"} or told["sha256"] != _seal(told["content"]):
         return None

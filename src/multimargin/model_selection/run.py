@@ -22,7 +22,7 @@ Found = tuple[SelectionResults, BaseException | None, str]
 
 
 class _EndedError(Exception):
-    """The time is over, or the caller's function asked to end."""
+    """The time is over, or the callback requested a stop."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def _evaluation(search: Any, watch: SearchWatch, directory: ResumeDirectory | No
 
 
 def _watched(watch: SearchWatch, evaluate: Evaluate, *, elsewhere: bool) -> Evaluate:
-    """Count the units that are done, and end when the watch says so; of units elsewhere it hears nothing before."""
+    """Count finished units, and stop on request; units in other processes report only when they finish."""
 
     def told(problem: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
         watch.n_parts = watch.n_done + len(units) + 1  # another round may follow: the end is never certain

@@ -1,4 +1,4 @@
-"""Scores of held-out rows: what a machine decides for them, and what scikit-learn's scorers make of that."""
+"""Scores of held-out rows: the decisions of a machine, evaluated by scikit-learn's scorers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Scorer = Any  # of scikit-learn, or None for accuracy
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What one machine says of some rows: the codes of their classes, and ``decision_function`` where it is wanted."""
+    """Decisions of one machine: class codes, and ``decision_function`` if needed."""
 
     codes: IntArray
     scores: FloatArray
@@ -38,7 +38,7 @@ class Point:
     converged: bool
 
 
-# Called with a moment and the share of the work that is done; True ends the work.
+# Called with the progress and the share of the work that is done; True ends the work.
 Stop = Callable[[Progress, float], bool]
 
 
@@ -48,7 +48,7 @@ def breaks_ties(n_classes: int, params: dict[str, Any]) -> bool:
 
 
 def votes_only(n_classes: int, params: dict[str, Any], scheme: str, *, detail: bool) -> bool:
-    """Return whether a decision is a matter of votes, and nobody wants to see scores."""
+    """Return whether votes decide and no scores are needed."""
     return scheme != DAG and not detail and not breaks_ties(n_classes, params)
 
 
@@ -82,7 +82,7 @@ def pair_scores(sums: Sequence[FloatArray], biases: FloatArray) -> FloatArray:
 
 
 class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that has decided already: scikit-learn's scorers ask it instead of a model."""
+    """A classifier with precomputed decisions, passed to scikit-learn's scorers instead of a model."""
 
     def __init__(self, decision: Decision | None = None, classes: Any = None) -> None:
         self.decision = decision
@@ -97,13 +97,13 @@ class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the labels of the rows that were decided, whatever X is."""
+        """Return the labels of the rows that were decided; X is ignored."""
         assert self.decision is not None
         labels: np.ndarray = self.classes_[self.decision.codes]
         return labels
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of the rows that were decided, whatever X is."""
+        """Return the scores of the rows that were decided; X is ignored."""
         assert self.decision is not None
         return self.decision.scores
 
@@ -128,7 +128,7 @@ def score_all(
 
 
 def accuracies(decisions: Sequence[Decision], codes: IntArray, weight: FloatArray | None) -> FloatArray:
-    """Return the share of rows that each decision has right: all in one go, since a search asks thousands of times."""
+    """Return the accuracy of each decision, vectorised because a search calls it thousands of times."""
     right = np.array([decision.codes for decision in decisions]).reshape(len(decisions), len(codes)) == codes
     if weight is None:
         return np.asarray(np.count_nonzero(right, axis=1) / len(codes))

@@ -1,4 +1,4 @@
-"""What a search asks for and what it has: units of work, and the cells (C, gamma) filled by them."""
+"""Units of work of a search, and the cells (C, gamma) filled by their results."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def is_precomputed(problem: Any) -> bool:
 
 
 def restricted(problem: Any, rows: IntArray) -> Any:
-    """Return the problem of some rows alone, with their part of every fold that validates some of them."""
+    """Return the problem restricted to some rows, with their part of every fold that validates some of them."""
     place = np.full(len(problem.y), -1)
     place[rows] = np.arange(len(rows))
     folds = [tuple(place[side][place[side] >= 0] for side in fold) for fold in problem.folds]
@@ -103,11 +103,11 @@ class SearchTable:
     asked : ndarray of bool of shape (n_gammas, n_Cs)
         Cells that the search tried, if only on some folds.
     stopped : ndarray of bool of shape (n_gammas, n_Cs)
-        Cells given up before they had all folds.
+        Cells abandoned before they had all folds.
     fit_seconds, score_seconds, n_support, n_iter : ndarray of shape (n_gammas, n_Cs, n_folds)
     converged : ndarray of bool of shape (n_gammas, n_Cs, n_folds)
     details : dict
-        What a strategy tells of itself, such as the linear C of a two-line search.
+        Details of a strategy, such as the linear C of a two-line search.
     """
 
     Cs: FloatArray
@@ -127,7 +127,7 @@ class SearchTable:
         mean = self.scores[metric].mean(axis=2).T  # nan where a fold is missing
         if np.isnan(mean).all():
             raise ValueError(
-                f"No cell has a score {metric!r} on every fold; let the search run longer, or look at its scoring."
+                f"No cell has a score {metric!r} on every fold; let the search run longer, or check its scoring."
             )
         c, g = np.unravel_index(int(np.nanargmax(mean)), mean.shape)
         return float(self.Cs[c]), float(self.gammas[g])
@@ -155,7 +155,7 @@ class Cells:
         return found
 
     def missing(self, cells: Iterable[Cell], folds: Iterable[int]) -> list[Unit]:
-        """Return the units that fill these cells on these folds, without what is there; a gamma after the other."""
+        """Return the units that fill these cells on these folds, except those already present, by gamma."""
         there = {(C, float(each.gamma), each.fold) for each in self.outcomes for C in each.Cs.tolist()}
         by_gamma: dict[float, set[float]] = {}
         for C, gamma in cells:

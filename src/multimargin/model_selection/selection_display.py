@@ -74,7 +74,7 @@ class SelectionDisplay:
         kind : {"heatmap", "curves"}, default="heatmap"
             "heatmap": the mean over the folds for each C and gamma, the chosen cell marked by a star, cells stopped
             early by crosses, cells without any score grey. Very low scores share the darkest colour, so that the
-            good ones can be told apart; ``vmin`` says from where on. "curves": mean and standard deviation over the
+            good ones can be distinguished; ``vmin`` sets the limit. "curves": mean and standard deviation over the
             folds against C, a curve for each gamma.
         gammas : sequence of float, default=None
             Those to draw curves for, each the nearest one tried; by default the chosen one and two on either side.
@@ -230,7 +230,7 @@ def _cell_edges(values: FloatArray) -> FloatArray:
 
 
 def _lowest_colour(mean: FloatArray) -> float | None:
-    """Where the scale of colours begins: three times as far below the best as the median is, if anything lies lower."""
+    """Start of the colour scale: three times as far below the best as the median is, if any value is lower."""
     known = mean[np.isfinite(mean)]
     if not len(known):
         return None

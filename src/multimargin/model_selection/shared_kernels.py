@@ -20,7 +20,7 @@ from multimargin.problems.given_kernels import evaluate_all, symmetric
 
 # Kernels that have a gamma.
 WITH_GAMMA = ("rbf", "laplacian", "poly", "sigmoid")
-# Features up to which kernel values are computed anew for each gamma: that is as fast as reading distances.
+# Features up to which kernel values are recomputed for each gamma: that is as fast as reading distances.
 FEW_FEATURES = 64
 # Rows whose kernel values are computed at once.
 BLOCK_ROWS = 256
@@ -37,9 +37,9 @@ _Made = tuple[float, KernelStore, FloatArray | None]  # gamma, the store, and th
 class SharedKernels:
     """The kernel among all rows of X, for one gamma after the other.
 
-    Where the budget allows it, a matrix is made for each gamma: of few features from the data, of many from distances
-    or products that are computed once; beyond it a store serves rows on demand. Gammas that are made by squares share
-    one matrix where ``on_reading``: then values are squared when they are read.
+    Where the budget allows it, a matrix is computed for each gamma: of few features from the data, of many from
+    distances or products that are computed once; beyond it a store serves rows on demand. Gammas that are reached by
+    squaring share one matrix where ``on_reading``: then values are squared when they are read.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class SharedKernels:
     def at(self, gamma: float, offset: float) -> KernelStore:
         """Return the store of the kernel with this gamma, ``offset`` added to every value."""
         if self._last is None or self._last[0] != gamma or self._last[1].kernel.offset != offset:
-            before, self._last = self._last, None  # whatever happens while its matrix is written over
+            before, self._last = self._last, None  # in case of an error while its matrix is overwritten
             self._last = (gamma, *self._make(gamma, offset, before))
         return self._last[1]
 
@@ -84,7 +84,7 @@ class SharedKernels:
         return KernelStore(matrix, KernelSpec("precomputed", offset=offset, indefinite=indefinite)), matrix
 
     def _unsquared(self, gamma: float, before: _Made | None) -> FloatArray:
-        """The matrix of this gamma, which is that of the last store if it was made from the same."""
+        """The matrix of this gamma, reusing that of the last store where possible."""
         out = self._memory(before)
         if before is None or before[0] / 2.0 ** _squarings(before[0]) != gamma:
             if not self.direct and self._basis is None:

@@ -1,6 +1,6 @@
-"""Searches that try fewer cells than the grid: nested grids, two lines, and cells that are given up early.
+"""Searches that try fewer cells than the grid: nested grids, two lines, and cells that are abandoned early.
 
-Every strategy asks for units (gamma, fold, Cs) and is told their scores; how they are trained it does not know.
+Every strategy requests units (gamma, fold, Cs) and receives their scores; it is independent of how they are trained.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MANY_ROWS = 4_000
 
 @dataclass(frozen=True, eq=False)
 class SearchOptions:
-    """How a search goes.
+    """Options of a search strategy.
 
     Parameters
     ----------
@@ -38,16 +38,16 @@ class SearchOptions:
     stages : int
         Nested grids: how many finer grids follow the first.
     factor : int
-        Nested grids: by how much a step becomes smaller. Halving: one cell of ``factor`` goes on.
+        Nested grids: by how much a step becomes smaller. Halving: one cell of ``factor`` remains.
     resource : {"folds", "rows"}
         Halving: what a cell gets more of; with a single fold it is always rows.
     first_share : float
         Halving by rows: the share of the training rows that all cells begin with.
     best_possible : float or None
-        The largest score there can be, for the bound that gives up cells; None when there is none. 1 when the score is
+        The largest score there can be, for the bound that abandons cells; None when there is none. 1 when the score is
         accuracy.
     linear_Cs : array-like or None
-        Two lines: where the best linear C is looked for, see ``best_along``; None for 2^-10, ..., 2^10 (KCSL04
+        Two lines: where the best linear C is searched, see ``best_along``; None for 2^-10, ..., 2^10 (KCSL04
         section 6).
     """
 
@@ -83,7 +83,7 @@ def run_search(  # noqa: PLR0913 - what a search needs
     search : {"grid", "nested", "two-line", "halving", "racing"}
         "grid": all cells. "nested": the grid as given, then finer ones around the best (DGI11 section 6.1).
         "two-line": the best linear C, then log sigma^2 = log C - log C~ (KCSL04 Algorithm 1). "halving": all cells on
-        the first fold, the better half on the next, and so on. "racing": cells are given up only when they cannot beat
+        the first fold, the better half on the next, and so on. "racing": cells are abandoned only when they cannot beat
         the best any more, however well they do on the folds that are left; it finds the grid's best cell.
     problem : SelectionProblem
     Cs, gammas : array-like of float
@@ -141,7 +141,7 @@ class _Run:
 
     @property
     def best_possible(self) -> float:
-        """No bound but for accuracy, unless the caller knows one."""
+        """The bound for accuracy, or the one given by the caller."""
         if self.options.best_possible is not None:
             return float(self.options.best_possible)
         return 1.0 if self.problem.scorers[self.metric] is None else np.inf
@@ -156,7 +156,7 @@ class _Run:
             for outcome in self.evaluate(self.problem, units):
                 self.cells.add(outcome)
         except BaseException as end:
-            for outcome in getattr(end, "units", ()):  # finished, but not told of before
+            for outcome in getattr(end, "units", ()):  # finished, but not reported before
                 self.cells.add(outcome)
             left = self.cells.missing(cells, folds)
             self.cells.stopped |= {(C, unit.gamma) for unit in left for C in unit.Cs.tolist()}
@@ -235,7 +235,7 @@ def _two_line(run: _Run, Cs: FloatArray, gammas: FloatArray) -> None:
     if support_share < FEW_SUPPORT and len(run.problem.y) >= MANY_ROWS:
         run = replace(run, problem=without_matrix(run.problem))
     line = second_line(linear_C, Cs, gammas)
-    if len(run.problem.classes) == 2:  # of single pairs most cells are nearly perfect: no look tells them apart
+    if len(run.problem.classes) == 2:  # of single pairs most cells are nearly perfect: few folds do not separate them
         run.fill_all(line)
         return
     best_along(line, run.means, folds_of(run.problem))
@@ -268,9 +268,9 @@ def _best_linear_C(run: _Run) -> tuple[float, float]:  # noqa: N802 - C is the n
 
 
 def without_matrix(problem: Any) -> Any:
-    """Return the problem with memory for half of a kernel matrix, so that rows are computed when they are asked for.
+    """Return the problem with memory for half of a kernel matrix, so that rows are computed on demand.
 
-    One cell for each gamma asks for few of them where support vectors are few: on shuttle (8,000 rows) the matrices
+    One cell for each gamma needs few of them where support vectors are few: on shuttle (8,000 rows) the matrices
     took four fifths of the second line.
     """
     own = problem.params.get("cache_size", "auto")
@@ -291,7 +291,7 @@ def _racing(run: _Run, Cs: FloatArray, gammas: FloatArray) -> None:
 
 
 def _by_folds(run: _Run, alive: list[Cell], keep: Callable[[dict[Cell, float]], list[Cell]]) -> None:
-    """Give the cells fold after fold; after each, those go on that ``keep`` chooses and that can still be the best."""
+    """Evaluate the cells fold by fold; after each, keep those that ``keep`` chooses and that can still win."""
     for fold in range(run.n_folds):
         run.fill(alive, [fold])
         if fold == run.n_folds - 1:
