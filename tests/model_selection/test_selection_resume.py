@@ -226,7 +226,7 @@ def test_a_damaged_marker_does_not_open_the_door_to_another_search(problem: Prob
 
 def test_a_directory_of_another_version_is_refused(problem: Problem, tmp_path: Path) -> None:
     (tmp_path / "search.json").write_text(json.dumps({"format": 1, "fingerprint": "0" * 64}))
-    with pytest.raises(ValueError, match=r"holds a search of multimargin before this format, this is .*; go on with"):
+    with pytest.raises(ValueError, match=r"holds a search of multimargin before this format, this is .*; resume with"):
         open_directory(tmp_path, problem)
     (tmp_path / "search.json").write_bytes(_sealed({"format": 2, "version": "99.0", "fingerprint": "0" * 64}))
     with pytest.raises(ValueError, match=r"holds a search of multimargin 99\.0, this is .*; resume with that version"):

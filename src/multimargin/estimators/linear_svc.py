@@ -46,6 +46,12 @@ class LinearSVC(CallbackSupportMixin, SingleFitParameters):  # type: ignore[misc
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
 
+    See Also
+    --------
+    SVC : The same machines with any kernel.
+    LinearSVCCV : C chosen by cross-validation.
+    svm_path : Models for many C.
+
     Notes
     -----
     Where it differs from scikit-learn's LinearSVC, and how to get theirs:

@@ -56,6 +56,12 @@ class LinearSVCCV(LinearSVC):
     coef_, intercept_, classes_, n_features_in_, feature_names_in_
         As in LinearSVC; with ``refit=True`` also ``certificate_``, ``n_iter_``, ``support_`` and what else it has.
 
+    See Also
+    --------
+    LinearSVC : A single fit.
+    SVCCV : C and gamma of kernel machines.
+    svm_path : Models for many C.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -73,6 +73,13 @@ class SVC(CallbackSupportMixin, PrecomputedKernels, KernelParameters, SingleFitP
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
 
+    See Also
+    --------
+    LinearSVC : The same machines with a linear kernel, by weight vectors.
+    SVCCV : C and gamma chosen by cross-validation.
+    verify : The certificate, recomputed from the model and its data.
+    diagnose : Checks of data and parameters before a fit.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -73,6 +73,12 @@ class SVCCV(PrecomputedKernels, KernelParameters, FitParameters):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
 
+    See Also
+    --------
+    SVC : A single fit.
+    compare_machines : Machines compared on the same folds.
+    SelectionDisplay : Plots of a search.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

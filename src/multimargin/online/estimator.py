@@ -68,6 +68,12 @@ class OnlineSVC(StreamAttributes, KernelParameters):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
 
+    See Also
+    --------
+    SVC : Batch training.
+    active_learning_loop : Query labels, learn, repeat.
+    OnlineDisplay : Plots of the history.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -86,6 +86,11 @@ class DecisionDisplay:
     points_ : dict of str to matplotlib PathCollection
         The examples by the names of the legend: the classes, "free support vectors", "bounded support vectors".
 
+    See Also
+    --------
+    SelectionDisplay : Plots of a search over C and gamma.
+    ConvergenceDisplay : Plots of the progress of fits.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
