@@ -193,7 +193,7 @@ def test_one_class_so_far() -> None:
         clf.finalize()
     clf.partial_fit(X[y == 1], y[y == 1])
     assert set(clf.predict(X)) == {0, 1}
-    with pytest.raises(ValueError, match="Only one class has been seen"):
+    with pytest.raises(ValueError, match="y has one class only"):
         OnlineSVC().fit(X, np.zeros(60))
 
 
@@ -283,7 +283,7 @@ def test_own_machine_needs_its_classes() -> None:
         ({"budget": 1}, "budget=1 is not allowed; budget must be an integer >= 2"),
         ({"passes": 0}, "passes=0 is not allowed"),
         ({"kernel": "precomputed"}, "kernel='precomputed' is not allowed for online learning"),
-        ({"multi_class": "ww", "bias": "exact"}, "bias='exact' with multi_class='ww' cannot be learnt"),
+        ({"multi_class": "ww", "bias": "exact"}, "bias='exact' with multi_class='ww' is not available"),
         ({"C": float("inf")}, "C=inf is not allowed"),
         ({"class_weight": "balanced"}, "class_weight='balanced' needs all labels at once"),
         ({"class_weight": {0: -1.0}}, "give every class a weight > 0"),
@@ -307,7 +307,7 @@ def test_a_failed_call_leaves_the_stream_as_it_was(data: tuple[FloatArray, IntAr
     with pytest.raises(ValueError, match=r"C=7.0, but the first partial_fit had C=1.0"):
         clf.partial_fit(X, y)
     clf.set_params(C=1.0)
-    with pytest.raises(ValueError, match="Only one class has been seen"):
+    with pytest.raises(ValueError, match="y has one class only"):
         clf.fit(X, np.zeros(len(y)))
     with pytest.raises(ValueError, match="one of X and y"):
         clf.finalize(X)
