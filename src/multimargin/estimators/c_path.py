@@ -154,11 +154,6 @@ def svm_path(  # noqa: PLR0913 - the arguments of a fit
         On Ctrl-C with the finished points, if the estimator has ``on_interrupt="keep"``; else the KeyboardInterrupt
         goes on, with this path as its attribute ``path``.
 
-    See Also
-    --------
-    LinearSVCCV : C chosen by cross-validation.
-    SVCCV : C and gamma chosen by cross-validation.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
