@@ -13,14 +13,15 @@ CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
 PACKAGE := pyproject.toml CMakeLists.txt README.md LICENSE $(filter-out cpp/tests/%,$(CPP)) \
 	$(shell find src -type f -not -name '*.pyc')
 
-.PHONY: help demo test test-fast lint test-cpp test-python sanitize sanitize-threads docs docs-shots clean
+.PHONY: help demo test test-fast lint test-cpp test-python test-sklearn sanitize sanitize-threads docs docs-shots clean
 
 help:
 	@echo "make demo      train, check and plot a small example: demo.png"
-	@echo "make test      lint, C++ tests, Python tests"
+	@echo "make test      lint, C++ tests, Python tests, scikit-learn's tests"
 	@echo "make test-fast the Python tests without the slow ones, in a minute"
 	@echo "make lint      ruff, clang-format, mypy"
 	@echo "make test-cpp  the C++ tests alone"
+	@echo "make test-sklearn  scikit-learn's own tests of SVC and LinearSVC, run on ours"
 	@echo "make sanitize  C++ tests and some Python tests under address and undefined-behaviour sanitizers"
 	@echo "make sanitize-threads  C++ tests and the Python tests that use threads under the thread sanitizer"
 	@echo "make docs      the documentation site: build/docs/index.html"
@@ -30,7 +31,7 @@ help:
 demo: .venv/plots
 	$(BIN)/multimargin demo
 
-test: lint test-cpp test-python
+test: lint test-cpp test-python test-sklearn
 
 lint: .venv/test
 	$(BIN)/ruff check .
@@ -44,6 +45,12 @@ test-cpp: .venv/test
 
 test-python: .venv/test
 	$(BIN)/python -m pytest -q -n $(JOBS)
+
+# The installed scikit-learn's tests of its SVMs, with its SVC and LinearSVC replaced; the plugin lists the exceptions.
+test-sklearn: .venv/test
+	PYTHONPATH=tests/support $(BIN)/python -m pytest -q -n $(JOBS) -c /dev/null --rootdir . -p no:cacheprovider \
+		-p in_place_of_sklearn -W "ignore::UserWarning" --timeout 300 \
+		--pyargs sklearn.svm.tests.test_svm sklearn.svm.tests.test_sparse
 
 # Without scikit-learn's checks, benchmarks, experiments and slow tests.
 test-fast: .venv/test

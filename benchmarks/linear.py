@@ -136,7 +136,7 @@ def measure(name: str, machine: str, C: float, limit: float) -> list[dict[str, A
                 "ratio": ratio,
                 "wanted": WANTED.get(C, 1.0),
                 "solver": model.certificate_.solver,
-                "iterations": int(model.n_iter_.sum()),
+                "iterations": int(model.certificate_.n_iter),
             }
         )
         print(rows[-1], flush=True)
@@ -178,7 +178,7 @@ def measure_path(name: str, points: int, rounds: int) -> list[str]:
     ours, cold = (float(np.median(column)) for column in zip(*times, strict=True))
     duals = np.array([[p.dual, m.certificate_.dual] for p, m in zip(path.certificates, separate, strict=True)])
     apart = float(np.max(np.abs(duals[:, 0] - duals[:, 1]) / duals[:, 1]))
-    steps = f"{int(np.sum(path.n_iter)):,} steps against {sum(int(m.n_iter_.sum()) for m in separate):,}"
+    steps = f"{int(np.sum(path.n_iter)):,} steps against {sum(int(m.certificate_.n_iter) for m in separate):,}"
     return [
         f"{name}, {points} values of C from 2^-8 to 2^8, bias='exact', tol=1e-3: path {ours:.2f} s, separate fits "
         f"{cold:.2f} s: {ours / cold:.3f} of them (wanted: 0.333), {steps}; duals agree to {apart:.1e}",

@@ -22,8 +22,8 @@ TRACE = ("iterations", "kernel_rows", "violation", "dual", "primal", "n_active",
 PATH = ("Cs", "certificates", "n_iter", "face_changes", "coefs", "intercepts", "saturation_C", "stop_reason")
 HISTORY = ("n_seen", "n_tested", "n_correct")
 SHOWN: dict[type, tuple[str, ...]] = {Certificate: CERTIFICATE, Trace: TRACE, SVMPath: PATH, StreamHistory: HISTORY}
-# Attributes that hold times, what tests of other cases hash, or functions.
-LEFT_OUT = {"refit_time_", "search_seconds_", "pair_selection_", "scorer_"}
+# Attributes that hold times, what tests of other cases hash, functions, or what is deprecated.
+LEFT_OUT = {"refit_time_", "search_seconds_", "pair_selection_", "scorer_", "probA_", "probB_"}
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,11 @@ def attributes_of(model: Any) -> dict[str, Any]:
     """Return the attributes by name: those with an underscore at the end."""
     names = [name for name in dir(model) if name.endswith("_") and not name.startswith("_") and name not in LEFT_OUT]
     found = {name: getattr(model, name) for name in names if hasattr(model, name)}
+    for name in {"dual_coef_", "coef_"} & found.keys():  # whether they are sparse is no matter of bits
+        found[name] = found[name].toarray() if sparse.issparse(found[name]) else found[name]
+    if isinstance(found.get("n_iter_"), int):  # the largest of all parts
+        parts = found["certificate_"].parts or (found["certificate_"],)
+        found["n_iter_"] = np.array([max(1, part.n_iter) for part in parts], dtype=np.int32)
     if "coef_" in found and "dual_coef_" in found:  # a product of the latter and the rows
         found["coef_"] = Derived(found["coef_"])
     return found

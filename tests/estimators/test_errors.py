@@ -68,11 +68,6 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
         ValueError,
         r"with multi_class='ww' does not exist: .*use decision_function_shape='ovr'",
     ),
-    (
-        {"decision_function_shape": "ovo", "break_ties": True},
-        ValueError,
-        r"break_ties must be False when decision_function_shape is 'ovo'",
-    ),
     ({"multi_class": "www"}, ValueError, r"multi_class='www' is not a machine; choose 'ovo', 'dag', one of \['adm'"),
     ({"multi_class": 3}, ValueError, r"multi_class=3 is not a machine"),
     (
@@ -180,9 +175,11 @@ BAD_DATA: list[tuple[Any, Any, Any, type[Exception], str]] = [
     (X[0], y, None, ValueError, r"Expected 2D array, got 1D array"),
     (sparse.csr_array(bad(np.nan)), y, None, ValueError, r"contains NaN"),
     (X, y, np.ones(3), ValueError, r"sample_weight has shape \(3,\); it must have one entry per row of X"),
-    (X, y, np.full(150, -1.0), ValueError, r"sample_weight contains the negative value -1.0"),
+    (X, y, np.full(150, -1.0), ValueError, r"Invalid input - all samples have zero or negative weights"),
+    (X, y, np.zeros(150), ValueError, r"Invalid input - all samples have zero or negative weights"),
+    (X, y, np.where(y == 1, 1.0, -1.0), ValueError, r"all samples with positive weights belong to the same class"),
     (X, y, np.full(150, np.nan), ValueError, r"sample_weight contains NaN or infinity"),
-    (X, y, (y > 0).astype(float), ValueError, r"Every sample_weight of class .*0.* is zero"),
+    (X, y, (y > 0).astype(float), ValueError, r"Every sample_weight of class .*0.* is zero or negative"),
 ]
 
 
@@ -232,7 +229,7 @@ def test_warm_start_refuses_another_kind_of_machine() -> None:
 
 
 def test_probability_is_deprecated() -> None:
-    with pytest.warns(FutureWarning, match="probability=True is deprecated as in scikit-learn"):
+    with pytest.warns(FutureWarning, match="the `probability` parameter is deprecated as in scikit-learn"):
         assert hasattr(SVC(probability=True).fit(X, y), "predict_proba")
 
 

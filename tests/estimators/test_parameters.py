@@ -40,7 +40,8 @@ def test_docstring_and_signature_agree(kind: Any) -> None:
     for name, default in documented.items():
         value = parameters[name].default
         assert default == (f'"{value}"' if isinstance(value, str) else repr(value)), name
-    assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in parameters.values())
+    named = {name for name, each in parameters.items() if each.kind is inspect.Parameter.KEYWORD_ONLY}
+    assert set(parameters) - named == ({"penalty", "loss"} if issubclass(kind, LinearSVC) else set())
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -73,7 +74,17 @@ def test_wrong_arguments_are_refused(kind: Any) -> None:
     with pytest.raises(TypeError, match=rf"{kind.__name__}.__init__\(\) got an unexpected keyword argument 'c'"):
         kind(c=1.0)
     with pytest.raises(TypeError, match="positional argument"):
-        kind(1.0)
+        kind(1.0, 2.0, 3.0)
+
+
+def test_arguments_by_place() -> None:
+    """scikit-learn's LinearSVC takes two."""
+    assert LinearSVC("l2", "squared_hinge").loss == "squared_hinge"
+    assert LinearSVC("l2", loss="squared_hinge").loss == "squared_hinge"
+    with pytest.raises(TypeError, match=r"LinearSVC.__init__\(\) got multiple values for argument 'penalty'"):
+        LinearSVC("l2", penalty="l2")
+    with pytest.raises(TypeError, match=r"takes 3 positional arguments but 4 were given; name the others"):
+        LinearSVC("l2", "hinge", True)
 
 
 def test_a_search_has_no_c_of_its_own() -> None:

@@ -215,10 +215,10 @@ def test_scikit_learns_probability(machine: str, kind: str) -> None:
     expected = SVC(multi_class=machine, calibration=kind).fit(X, y).predict_proba(X)
     clf = SVC(multi_class=machine, probability=True)
     assert hasattr(clf, "predict_proba")
-    with pytest.warns(FutureWarning, match=r"probability=True is deprecated.*calibration='coupling' \(or 'sigmoid'\)"):
+    with pytest.warns(FutureWarning, match=r"probability=True: .*deprecated.*calibration='coupling' \(or 'sigmoid'\)"):
         clf.fit(X, y)
     np.testing.assert_array_equal(clf.predict_proba(X), expected)
-    with pytest.warns(FutureWarning, match="probability=False is deprecated"):
+    with pytest.warns(FutureWarning, match="probability=False: .*is deprecated"):
         plain = SVC(multi_class=machine, probability=False).fit(X, y)
     assert not hasattr(plain, "predict_proba")
     with pytest.raises(TypeError, match="probability='yes' is not a bool"):

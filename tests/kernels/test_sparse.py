@@ -117,11 +117,11 @@ def test_what_a_fit_leaves(container: Any, dtype: type, multi_class: str, bias: 
     clf = SVC(kernel="linear", bias=bias, multi_class=multi_class).fit(rows, y)
     if multi_class == "ovo":
         clf.set_params(decision_function_shape="ovo")
-    assert type(clf.support_vectors_) is container
+    assert type(clf.support_vectors_) is sparse.csr_matrix  # scikit-learn's setting, not the class of X
     assert clf.support_vectors_.dtype == dtype
     assert same_values(clf.support_vectors_, X.astype(dtype)[clf.support_])
-    assert type(clf.coef_) is np.ndarray
-    np.testing.assert_allclose(X @ clf.coef_.T + clf.intercept_, clf.decision_function(rows), atol=1e-5)
+    assert type(clf.coef_) is type(clf.dual_coef_) is sparse.csr_matrix
+    np.testing.assert_allclose(X @ clf.coef_.toarray().T + clf.intercept_, clf.decision_function(rows), atol=1e-5)
     expected = clf.decision_function(rows)
     for other in (pickle.loads(pickle.dumps(clf)), copy.deepcopy(clf)):
         np.testing.assert_array_equal(other.decision_function(rows), expected)
@@ -162,7 +162,7 @@ def test_memory_that_is_read_only() -> None:
     for part in (rows.data, rows.indices, rows.indptr):
         part.flags.writeable = False
     clf = SVC().fit(rows, y)
-    np.testing.assert_array_equal(clf.dual_coef_, SVC().fit(sparse.csr_array(X), y).dual_coef_)
+    np.testing.assert_array_equal(clf.dual_coef_.data, SVC().fit(sparse.csr_array(X), y).dual_coef_.data)
     assert verify(clf, rows, y).optimal
 
 
@@ -221,7 +221,7 @@ def test_bits_do_not_depend_on_threads(integer: type, multi_class: str, monkeypa
         monkeypatch.setattr("multimargin.models.kernel_model.n_threads", lambda n=n_threads: n)
         monkeypatch.setattr("multimargin.models.pair_model.n_threads", lambda n=n_threads: n)
         clf = SVC(multi_class=multi_class, gamma=0.1).fit(with_integers(X, integer), y)
-        fits.append((clf.dual_coef_, clf.decision_function(X)))
+        fits.append((clf.dual_coef_.toarray(), clf.decision_function(X)))
     for first, second in zip(*fits, strict=True):
         np.testing.assert_array_equal(first, second)
 

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from multimargin import SVC, from_sklearn, to_sklearn, verify
+from multimargin.base.matrices import dense
 from multimargin.model_files import bridges
 from support.helpers import noisy_classes
 
@@ -53,7 +54,7 @@ def assert_equal_models(ours: Any, theirs: Any, X: Any) -> None:
     theirs.set_params(break_ties=False)
     if ours.kernel == "linear":
         weights = theirs.coef_.toarray() if sparse.issparse(theirs.coef_) else theirs.coef_
-        np.testing.assert_allclose(weights, ours.coef_, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(weights, dense(ours.coef_), rtol=1e-10, atol=1e-12)
     for name in ("classes_", "support_", "n_support_", "intercept_", "class_weight_", "shape_fit_", "n_features_in_"):
         np.testing.assert_array_equal(getattr(theirs, name), getattr(ours, name))
 

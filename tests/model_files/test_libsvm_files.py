@@ -111,7 +111,7 @@ def test_we_read_what_libsvm_writes(options: str, tmp_path: Path) -> None:
     model = svmutil.svm_train(DIGIT_LABELS[shuffled].tolist(), rows, f"{options} -q")
     path = tmp_path / "theirs"
     svmutil.svm_save_model(str(path), model)
-    clf = load_libsvm(path, 16)
+    clf: Any = load_libsvm(path, 16)
     again = svmutil.svm_load_model(str(path))  # the file rounds the support vectors
     np.testing.assert_array_equal(clf.classes_, np.arange(10))
     # At C=0.01 many votes are tied: they go by the order of the labels in the file.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn import get_config
 
 from multimargin import _core
 from multimargin._typing import DataArray, DataMatrix, FloatArray
@@ -29,6 +30,25 @@ def tidy(X: DataMatrix) -> DataMatrix:
     summed = X.copy()
     summed.sum_duplicates()
     return summed
+
+
+def as_published(X: DataMatrix) -> DataMatrix:
+    """Return sparse rows in the class that scikit-learn is set to return (``sparse_interface``); others unchanged."""
+    if not is_sparse(X):
+        return X
+    arrays = get_config().get("sparse_interface", "spmatrix") == "sparray"
+    wanted = sparse.csr_array if arrays else sparse.csr_matrix
+    return X if type(X) is wanted else wanted(X)
+
+
+def public_coefficients(values: np.ndarray, *, as_sparse: bool) -> DataMatrix:
+    """Return coefficients as scikit-learn's SVC has them: on sparse data CSR with every entry, zeros too."""
+    if not as_sparse:
+        return values
+    n_rows, width = values.shape
+    indices = np.tile(np.arange(width, dtype=np.int32), n_rows)
+    starts = width * np.arange(n_rows + 1, dtype=np.int32)
+    return as_published(sparse.csr_array((values.ravel(), indices, starts), shape=values.shape))
 
 
 def dense(X: DataMatrix) -> FloatArray:

@@ -146,5 +146,5 @@ def _coefficients(machine: Any, n_rows: int) -> FloatArray:
     if not hasattr(machine, "dual_coef_"):
         return np.asarray(machine.coef_)
     full = np.zeros((machine.dual_coef_.shape[0], n_rows))
-    full[:, machine.support_] = machine.dual_coef_
+    full[:, machine.support_] = dense(machine.dual_coef_)
     return full

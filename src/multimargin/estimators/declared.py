@@ -31,6 +31,7 @@ class Parameter:
     kind: str
     doc: str
     init: bool
+    kw_only: bool = True
 
     def paragraph(self, name: str) -> str:
         """Return its part of a numpydoc section."""
@@ -39,12 +40,12 @@ class Parameter:
         return f"{name} : {self.kind}, default={default}\n" + (textwrap.indent(text, "    ") + "\n" if text else "")
 
 
-def parameter(*, default: Any = None, kind: str = "", doc: str = "", init: bool = True) -> Any:
+def parameter(*, default: Any = None, kind: str = "", doc: str = "", init: bool = True, kw_only: bool = True) -> Any:
     """Declare a parameter of an estimator: ``name: type = parameter(default=..., kind=..., doc=...)``.
 
-    ``kind`` is its type in words, as numpydoc has it.
+    ``kind`` is its type in words, as numpydoc has it. Those with ``kw_only=False`` come first.
     """
-    return Parameter(default, kind, doc, init)
+    return Parameter(default, kind, doc, init, kw_only)
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(parameter,))
@@ -79,13 +80,18 @@ def _all_parameters(cls: type) -> dict[str, Parameter]:
     for base in reversed(cls.__mro__):
         found |= vars(base).get("_own_parameters", {})
     ordered = [*(name for name in FIRST if name in found), *(name for name in found if name not in FIRST)]
+    ordered.sort(key=lambda name: found[name].kw_only)
     return {name: found[name] for name in ordered if found[name].init}
 
 
 def _make_init(cls: type, declared: dict[str, Parameter]) -> Callable[..., None]:
     defaults = {name: each.default for name, each in declared.items()}
 
-    def __init__(self: Any, **given: Any) -> None:  # noqa: N807 - it becomes the class's
+    places = [name for name, each in declared.items() if not each.kw_only]
+
+    def __init__(self: Any, *placed: Any, **given: Any) -> None:  # noqa: N807 - it becomes the class's
+        if placed:
+            given = _by_name(type(self).__name__, places, placed, given)
         for name in given:
             if name not in defaults:
                 raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}")
@@ -94,7 +100,12 @@ def _make_init(cls: type, declared: dict[str, Parameter]) -> Callable[..., None]
 
     hints = {name: hint for base in reversed(cls.__mro__) for name, hint in inspect.get_annotations(base).items()}
     named = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY if declared[name].kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=default,
+            annotation=hints[name],
+        )
         for name, default in defaults.items()
     ]
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -102,6 +113,19 @@ def _make_init(cls: type, declared: dict[str, Parameter]) -> Callable[..., None]
     __init__.__qualname__, __init__.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
     __init__.__doc__ = None
     return __init__
+
+
+def _by_name(cls: str, places: list[str], placed: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
+    """Return all arguments by name, or refuse them as Python does."""
+    if len(placed) > len(places):
+        raise TypeError(
+            f"{cls}.__init__() takes {1 + len(places)} positional arguments but {1 + len(placed)} were given; name the "
+            "others."
+        )
+    twice = [name for name in places[: len(placed)] if name in given]
+    if twice:
+        raise TypeError(f"{cls}.__init__() got multiple values for argument {twice[0]!r}")
+    return dict(zip(places, placed, strict=False)) | given
 
 
 def _with_parameters(doc: str | None, declared: dict[str, Parameter]) -> str | None:

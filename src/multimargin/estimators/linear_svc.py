@@ -5,24 +5,47 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from multimargin._typing import FloatArray
 from multimargin.base.interrupts import deferred
+from multimargin.base.matrices import as_published, dense
 from multimargin.estimators.declared import parameter
 from multimargin.estimators.shared import SingleFitParameters
 from multimargin.estimators.svc import DATA, old_state_unless_done, start_of
-from multimargin.fitting.linear import check_linear_control, run_linear_fit
-from multimargin.fitting.machine import warn_if_unfinished
+from multimargin.fitting.early_ends import LINEAR_SVC_ENDED, warn_if_unfinished
+from multimargin.fitting.linear import LinearDual, check_linear_control, run_linear_fit
 from multimargin.fitting.parameters import validate_data
 from multimargin.fitting.progress import CallbackSupportMixin, FitTask, with_callbacks
 from multimargin.fitting.spec import linear_spec
+from multimargin.models.linear_model import LinearModel
 from multimargin.problems.machines import Machine
 from multimargin.problems.training_set import TrainingSet
+from multimargin.solvers.certificate import Certificate
 
 
-class LinearSVC(CallbackSupportMixin, SingleFitParameters):  # type: ignore[misc]
+class FittedLinear:
+    """What a fit of LinearSVC sets; apart from it, as a declaration there would be a parameter."""
+
+    coef_: Any  # an array, or CSR after sparsify
+    intercept_: FloatArray
+    classes_: np.ndarray
+    class_weight_: FloatArray
+    support_: NDArray[np.int32]
+    certificate_: Certificate
+    n_iter_: int
+    fit_status_: int
+    shape_fit_: tuple[int, int]
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    _model: LinearModel
+    _dual: LinearDual
+
+
+class LinearSVC(FittedLinear, CallbackSupportMixin, SingleFitParameters):  # type: ignore[misc]
     r"""Linear support vector classifier: every multi-class machine by its weight vectors, certified.
 
     The same machines as ``SVC(kernel="linear")``, with the same ``coef_`` and ``intercept_``; but training goes by the
@@ -38,8 +61,8 @@ class LinearSVC(CallbackSupportMixin, SingleFitParameters):  # type: ignore[misc
         Rows with a dual coefficient.
     certificate_ : Certificate
         Objectives, gap, KKT violation, why the fit ended; for "ovo" and "dag" the worst pair's, all in ``parts``.
-    n_iter_ : ndarray of int
-        Passes and Newton's steps, one number for each pair of "ovo" and "dag".
+    n_iter_ : int
+        Passes and Newton's steps; of "ovo" and "dag" those of the pair that took most.
     fit_status_ : int
         0 converged, else 1.
     class_weight_ : ndarray of shape (n_classes,)
@@ -63,10 +86,9 @@ class LinearSVC(CallbackSupportMixin, SingleFitParameters):  # type: ignore[misc
     bias="exact"            the intercept is regularised     bias="regularized"
     tol=1e-3 (KKT)          tol=1e-4 (LIBLINEAR's own)       a smaller tol
     max_iter=-1             max_iter=1000                    nothing: there is no such limit
+    penalty="l2" only       "l1" too                         scikit-learn's LinearSVC
     multi_class="ova"       multi_class="ovr"                the same; "crammer_singer" is "cs"
     ======================  ===============================  =========================================
-
-    There is no ``penalty`` (always l2) and no ``dual``.
 
     Examples
     --------
@@ -80,6 +102,17 @@ class LinearSVC(CallbackSupportMixin, SingleFitParameters):  # type: ignore[misc
     True
     """
 
+    penalty: str = parameter(
+        default="l2", kind='{"l2"}', doc='Accepted for compatibility; "l1" is refused.', kw_only=False
+    )
+    loss: str = parameter(default="hinge", kind='{"hinge", "squared_hinge"}', kw_only=False)
+    dual: bool | str = parameter(
+        default="auto",
+        kind='"auto" or bool',
+        doc="""
+        Accepted for compatibility, as ``solver`` chooses how to solve; False with the hinge loss is refused as there.
+        """,
+    )
     multi_class: str | Machine = parameter(
         default="ova",
         kind="str or Machine",
@@ -127,7 +160,7 @@ class LinearSVC(CallbackSupportMixin, SingleFitParameters):  # type: ignore[misc
         y : array-like of shape (n_samples,)
             Labels of any kind.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factors on C; a weight of 2 is the same as a row that occurs twice, 0 leaves a row out.
+            Factors on C; a weight of 2 is the same as a row that occurs twice, one <= 0 leaves a row out.
 
         Returns
         -------
@@ -150,7 +183,19 @@ class LinearSVC(CallbackSupportMixin, SingleFitParameters):  # type: ignore[misc
             task.end(lambda: attributes)
             if fitted.error is not None and self.on_interrupt == "raise":
                 raise fitted.error
-            warn_if_unfinished(fitted, checked_X, spec)
+            warn_if_unfinished(fitted, checked_X, spec, LINEAR_SVC_ENDED)
+        return self
+
+    def sparsify(self) -> Self:
+        """Make ``coef_`` a CSR matrix, which takes less memory where most weights are 0; predictions stay the same."""
+        check_is_fitted(self)
+        self.coef_ = as_published(sparse.csr_array(self.coef_))
+        return self
+
+    def densify(self) -> Self:
+        """Make ``coef_`` an array again."""
+        check_is_fitted(self)
+        self.coef_ = dense(self.coef_)
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -53,7 +53,6 @@ class FitParameters(MachineParameters):
         none.
         """,
     )
-    loss: str = parameter(default="hinge", kind='{"hinge", "squared_hinge"}')
     max_time: float | None = parameter(
         default=None, kind="float or None", doc="Seconds after which the fit ends with the model it has."
     )
@@ -70,6 +69,12 @@ class FitParameters(MachineParameters):
         the model is returned with a warning ("keep").
         """,
     )
+
+
+class LossParameter(MachineParameters):
+    """The loss, where it is given by name; that of LinearSVC has a place."""
+
+    loss: str = parameter(default="hinge", kind='{"hinge", "squared_hinge"}')
 
 
 class SingleFitParameters(FitParameters):

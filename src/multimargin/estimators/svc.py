@@ -11,27 +11,35 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from multimargin.base.interrupts import deferred
-from multimargin.base.resources import check_room
 from multimargin.estimators.declared import parameter
-from multimargin.estimators.shared import KernelParameters, PrecomputedKernels, SingleFitParameters
-from multimargin.fitting.calibrated import probabilities, run_calibrated_fit
-from multimargin.fitting.machine import warn_if_unfinished
+from multimargin.estimators.libsvm_names import LibsvmNames
+from multimargin.estimators.probabilities import Probabilities
+from multimargin.estimators.shared import KernelParameters, LossParameter, PrecomputedKernels, SingleFitParameters
+from multimargin.fitting.calibrated import run_calibrated_fit
+from multimargin.fitting.early_ends import SVC_ENDED, warn_if_unfinished
 from multimargin.fitting.pairs import PairState
 from multimargin.fitting.parameters import check_array, check_control, validate_data
 from multimargin.fitting.progress import CallbackSupportMixin, FitTask, with_callbacks
 from multimargin.fitting.spec import FitSpec, prepare
-from multimargin.models.pair_model import PairModel
-from multimargin.problems.given_kernels import check_values, refuse_sparse_gram
+from multimargin.problems.given_kernels import as_objects, check_values, holds_objects, refuse_sparse_gram
 from multimargin.problems.training_set import TrainingSet
 
 # How scikit-learn's validation hands data over: dense rows in C order or CSR, float32 stays float32.
 DATA: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "accept_sparse": "csr"}
 
 
-class SVC(CallbackSupportMixin, PrecomputedKernels, KernelParameters, SingleFitParameters):  # type: ignore[misc]
+class SVC(
+    Probabilities,
+    LibsvmNames,
+    CallbackSupportMixin,  # type: ignore[misc]
+    PrecomputedKernels,
+    KernelParameters,
+    LossParameter,
+    SingleFitParameters,
+):
     r"""Support vector classifier: every multi-class machine, trained to a certified optimum.
 
     The default is scikit-learn's: one binary machine for each pair of classes, with votes. The other machines see all
@@ -52,14 +60,14 @@ class SVC(CallbackSupportMixin, PrecomputedKernels, KernelParameters, SingleFitP
     support_vectors_ : ndarray, or CSR matrix when X was sparse, of shape (n_SV, n_features)
         Empty, of shape (0, 0), for kernel="precomputed".
     n_support_ : ndarray of shape (n_classes,)
-    dual_coef_ : ndarray of shape (n_classes - 1, n_SV) for "ovo" and "dag", else (n_classes, n_SV)
+    dual_coef_ : ndarray of shape (n_classes - 1, n_SV) for "ovo" and "dag", else (n_classes, n_SV); CSR of sparse X
         One row for each class; (1, n_SV) for two classes. "ovo" and "dag" have LIBSVM's layout: the coefficient of a
         support vector of class i in the pair with j is in row j - 1 if i < j, else in row j.
     intercept_ : ndarray of shape (n_pairs,) for "ovo" and "dag", else (n_classes,); (1,) for two classes
         Pairs in the order (0, 1), (0, 2), ..., (1, 2), ...; a score > 0 speaks for the first class of the pair, but
         with two classes for ``classes_[1]``.
     coef_ : ndarray of shape (n_pairs, n_features) for "ovo" and "dag", else (n_classes, n_features)
-        Weights, (1, n_features) for two classes; for kernel="linear" only.
+        Weights, (1, n_features) for two classes; for kernel="linear" only. Read-only; CSR when X was sparse.
     certificate_ : Certificate
         Objectives, gap, KKT violation, why the fit ended. For "ovo" and "dag" those of the worst pair, and
         ``certificate_.parts`` holds one certificate for each pair, in the order of ``intercept_``.
@@ -157,7 +165,7 @@ class SVC(CallbackSupportMixin, PrecomputedKernels, KernelParameters, SingleFitP
         y : array-like of shape (n_samples,)
             Labels of any kind.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factors on C; a weight of 2 is the same as a row that occurs twice, 0 leaves a row out.
+            Factors on C; a weight of 2 is the same as a row that occurs twice, one <= 0 leaves a row out.
 
         Returns
         -------
@@ -166,18 +174,15 @@ class SVC(CallbackSupportMixin, PrecomputedKernels, KernelParameters, SingleFitP
         params = self.get_params(deep=False)
         if isinstance(self.probability, bool | np.bool_):
             warnings.warn(
-                f"probability={self.probability} is deprecated as in scikit-learn; write calibration='coupling' (or "
-                "'sigmoid') for probabilities, and nothing for none.",
+                f"probability={self.probability}: the `probability` parameter is deprecated as in scikit-learn; write "
+                "calibration='coupling' (or 'sigmoid') for probabilities, and nothing for none.",
                 FutureWarning,
                 stacklevel=3,
             )
         with deferred(keep=self.on_interrupt == "keep"):
             with old_state_unless_done(self):
                 check_control(params)
-                if self._precomputed:
-                    refuse_sparse_gram(X)
-                checked_X, labels = validate_data(self, X, y, **DATA)
-                check_classification_targets(labels)
+                checked_X, labels = self._read(X, y)
                 data = TrainingSet.from_arrays(
                     checked_X, labels, C=self.C, class_weight=self.class_weight, sample_weight=sample_weight
                 )
@@ -191,14 +196,31 @@ class SVC(CallbackSupportMixin, PrecomputedKernels, KernelParameters, SingleFitP
             task.end(lambda: attributes)
             if fitted.error is not None and self.on_interrupt == "raise":
                 raise fitted.error
-            warn_if_unfinished(fitted, checked_X, spec)
+            warn_if_unfinished(fitted, checked_X, spec, SVC_ENDED.format(max_iter=self.max_iter))
         return self
+
+    def _read(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """Return data and labels, checked; a callable kernel may have rows that are no numbers."""
+        if self._precomputed:
+            refuse_sparse_gram(X)
+        if callable(self.kernel) and holds_objects(X):
+            checked_X, labels = as_objects(X), column_or_1d(y, warn=True)
+            check_consistent_length(checked_X, labels)
+        else:
+            checked_X, labels = validate_data(self, X, y, **DATA)
+        check_classification_targets(labels)
+        return checked_X, labels
 
     def _points(self, X: ArrayLike) -> Any:
         """Points to score, checked; precomputed kernel values may lack the columns that are not read."""
         check_is_fitted(self)
+        self._refuse_altered()
+        if self._model.kernel.name == "callable" and holds_objects(X):
+            return as_objects(X)
         if self._model.kernel.name != "precomputed":
-            return validate_data(self, X, reset=False, **DATA)
+            points = validate_data(self, X, reset=False, **DATA)
+            self._refuse_sparse_after_dense(points)
+            return points
         refuse_sparse_gram(X)
         points = check_array(X, ensure_all_finite=False, **DATA)
         check_values(points, self._model.support)
@@ -228,56 +250,17 @@ class SVC(CallbackSupportMixin, PrecomputedKernels, KernelParameters, SingleFitP
         follows its path; every other machine takes the largest score. With ``calibration`` it is the class of the
         largest probability.
         """
-        if hasattr(self, "predict_proba"):
-            check_is_fitted(self)
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        if self._gives_probabilities():
             likeliest: np.ndarray = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
             return likeliest
         points = self._points(X)
-        tied = self.break_ties and self.decision_function_shape == "ovr" and len(self.classes_) > 2
+        tied = self.break_ties and len(self.classes_) > 2
         codes = np.argmax(self._model.scores(points), axis=1) if tied else self._model.codes(points)
         predicted: np.ndarray = self.classes_[codes]
         return predicted
-
-    def _has_probabilities(self) -> bool:
-        """Whether they are asked for and, once fitted, there; else says why not."""
-        name = type(self).__name__
-        asked = isinstance(self.probability, bool | np.bool_) and bool(self.probability)
-        if self.calibration is None and not asked:
-            raise AttributeError(f"{name}(calibration=None) has no probabilities; fit it with calibration='sigmoid'.")
-        if hasattr(self, "_model") and self._calibrator is None:
-            raise AttributeError(
-                f"This {name} has no probabilities, because its fit had no calibration or was stopped before the end "
-                "of it; fit again."
-            )
-        return True
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Return the probability of each class, shape (n_samples, n_classes), columns in the order of ``classes_``.
-
-        Exists when ``calibration`` is on.
-        """
-        points = self._points(X)
-        return probabilities(self._calibrator, self._model, points)
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
-        """Return the logarithms of ``predict_proba``, shape (n_samples, n_classes); -inf where that is 0."""
-        with np.errstate(divide="ignore"):
-            logarithms: np.ndarray = np.log(self.predict_proba(X))
-        return logarithms
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """Weight vectors of the linear kernel."""
-        if not isinstance(self.kernel, str) or self.kernel != "linear":
-            raise AttributeError("coef_ is only available when using a linear kernel")
-        check_is_fitted(self)
-        needed, remedy = 8.0 * len(self.intercept_) * self.n_features_in_, "use dual_coef_ and support_vectors_"
-        check_room(needed, f"coef_ for each of {self.n_features_in_} columns", remedy)
-        if not isinstance(self._model, PairModel):
-            return np.asarray(self.dual_coef_ @ self.support_vectors_)
-        return -self._model.weights() if len(self.classes_) == 2 else self._model.weights()
 
 
 @contextmanager

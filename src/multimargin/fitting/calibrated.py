@@ -54,8 +54,9 @@ def run_calibrated_fit(params: dict[str, Any], data: TrainingSet, spec: FitSpec,
         return run(params, data, spec, start, task)
     began = time.perf_counter()
     # Before the long work, as it refuses classes that are too small.
-    rows = None if spec.kernel.name == "precomputed" else data.X[data.rows]
-    folds = folds_for_calibration(data.y, data.weight, N_FOLDS, X=rows, classes=data.classes)
+    rows = data.X[data.rows] if spec.kernel.name != "precomputed" and data.is_table else None
+    as_theirs = params["calibration"] is None  # probability=True is scikit-learn's, which takes any class
+    folds = folds_for_calibration(data.y, data.weight, N_FOLDS, X=rows, classes=data.classes, allow_single=as_theirs)
     whole = run(params, data, spec, start, task)
     ended = _what_ended(whole.certificate)
     if ended:

@@ -14,7 +14,8 @@ from multimargin.solvers.report import StopReason
 
 def likely_cause(X: DataMatrix, kernel: KernelSpec, C: float, certificate: Certificate) -> str:
     """Return what data and parameters say about an early end, with the remedy; nothing where they say nothing."""
-    wide = [] if kernel.name == "precomputed" else wide_columns(X)
+    table = kernel.name != "precomputed" and X.ndim == 2 and X.dtype.kind == "f"  # a callable takes other data, too
+    wide = wide_columns(X) if table else []
     causes = [unscaled_column(str(column), ratio) for column, ratio in wide[:1]]
     if certificate.stop_reason == StopReason.STALLED.value and not kernel.given:
         causes += _large_products(X, kernel, C, certificate.tol)

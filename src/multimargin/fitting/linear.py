@@ -10,6 +10,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from multimargin._typing import FloatArray, IntArray
+from multimargin.base.errors import InvalidParameterError
 from multimargin.base.resources import check_room
 from multimargin.fitting import parameters as check
 from multimargin.fitting.linear_pair_points import PairPoints
@@ -69,12 +70,32 @@ def check_linear_control(params: dict[str, Any]) -> None:
     """Check the parameters that need no data."""
     check.check_number("C", params["C"], low=0.0, strict=True, allow_inf=True)
     check.check_choice("solver", params["solver"], SOLVERS)
+    check_penalty(params)
     if params["solver"] == DESCENT and linear_bias(params) is Bias.EXACT:
-        raise ValueError(
+        raise InvalidParameterError(
             "solver='descent' does not apply to bias='exact', whose constraints tie all examples together; use "
             "solver='auto', or bias='regularized' or 'none'."
         )
     check.check_limits(params)
+
+
+def check_penalty(params: dict[str, Any]) -> None:
+    """Refuse what scikit-learn's LinearSVC refuses, in its words, and the l1 penalty, which is another problem."""
+    penalty, dual = params.get("penalty", "l2"), params.get("dual", "auto")
+    check.check_choice("penalty", penalty, ("l1", "l2"))
+    if not (isinstance(dual, str) and dual == "auto"):
+        check.check_flag("dual", dual)
+    given = f"Parameters: penalty={penalty!r}, loss={params['loss']!r}, dual={dual!r}"
+    if penalty == "l1":
+        raise InvalidParameterError(
+            f"Unsupported set of arguments: there is no l1 penalty here, {given}; use penalty='l2', or the LinearSVC "
+            "of scikit-learn."
+        )
+    if params["loss"] == "hinge" and dual is not True and dual != "auto":
+        raise InvalidParameterError(
+            "Unsupported set of arguments: The combination of penalty='l2' and loss='hinge' are not supported when "
+            f"dual=False, {given}; leave dual out, or use loss='squared_hinge'."
+        )
 
 
 def check_weights(n_features: int, n_functions: int) -> None:
@@ -105,7 +126,7 @@ def run_linear_fit(params: dict[str, Any], data: TrainingSet, spec: FitSpec, sta
     keep = bool(params["warm_start"]) or unfinished
     attributes = fit.attributes() | {
         "certificate_": certificate,
-        "n_iter_": np.maximum(1, fit.n_iter).astype(np.int32),
+        "n_iter_": max(1, int(np.max(fit.n_iter))),  # as in scikit-learn the largest of all parts
         "fit_status_": int(unfinished),
         "_spec": spec,
         "_state": (fit.state(), data.classes) if keep else None,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from multimargin._typing import DataMatrix
+from multimargin.base.matrices import as_published, is_sparse, public_coefficients
 from multimargin.base.resources import cache_bytes, n_threads
 from multimargin.fitting import parameters as check
-from multimargin.fitting.causes import likely_cause
 from multimargin.fitting.progress import FitTask, progress_line
 from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.rounding import fits_float32
@@ -262,7 +259,8 @@ def make_attributes(problem: DualProblem, state: SolverState) -> dict[str, Any]:
     """Return the attributes that a model in this state has; enough to predict."""
     model = KernelModel.from_amounts(problem, state.amounts, state.bias)
     data = problem.data
-    return expansion_attributes(model, data.classes, data.class_weight, data.X.shape)
+    made = expansion_attributes(model, data.classes, data.class_weight, data.X.shape)
+    return made | {"_fitted_dense": not is_sparse(data.X)}
 
 
 def expansion_attributes(
@@ -271,47 +269,17 @@ def expansion_attributes(
     """Return the attributes of a model that was trained on data of this shape."""
     binary = len(classes) == 2
     beta, intercept = model.beta, model.intercept
+    # two classes: the one function (f_1 - f_0) / 2
+    coef = (beta[:, 1:] - beta[:, :1]).T / 2 if binary else beta.T.copy()
     return {
         "classes_": classes,
         "class_weight_": class_weight,
         "support_": model.support.astype(np.int32),
-        "support_vectors_": model.support_vectors,
+        "support_vectors_": as_published(model.support_vectors),
         "n_support_": model.n_support,
-        # two classes: the one function (f_1 - f_0) / 2
-        "dual_coef_": (beta[:, 1:] - beta[:, :1]).T / 2 if binary else beta.T.copy(),
+        "dual_coef_": public_coefficients(coef, as_sparse=is_sparse(model.support_vectors)),
         "intercept_": (intercept[1:] - intercept[:1]) / 2 if binary else intercept.copy(),
         "shape_fit_": shape,
         "_model": model,
         "_calibrator": None,
     }
-
-
-REMEDIES = {
-    StopReason.MAX_ITER.value: "raise max_iter (-1 means no limit)",
-    StopReason.MAX_TIME.value: "raise max_time, or go on with warm_start=True",
-    StopReason.STALLED.value: "scale the columns of X (for example with StandardScaler) or lower C",
-    StopReason.INTERRUPTED.value: "go on with warm_start=True",
-    StopReason.CALLBACK.value: "go on with warm_start=True",
-}
-
-
-def warn_if_unfinished(fitted: Fitted, X: DataMatrix, spec: FitSpec) -> None:
-    """Say once how far a fit or its folds got that did not reach tol, the likely cause, and the line that helps."""
-    named = (("The fit", fitted.certificate), ("A model of the calibration", fitted.folds))
-    early = [(what, c) for what, c in named if c is not None and c.stop_reason != StopReason.CONVERGED.value]
-    sentences = []
-    for what, certificate in early[:1]:
-        sentences.append(
-            f"{what} ended early ({certificate.stop_reason}) after {certificate.n_iter} steps at a KKT violation of "
-            f"{certificate.kkt_violation:.2g}, relative gap {certificate.relative_gap:.2g}; tol={certificate.tol:g} "
-            f"was asked for.{likely_cause(X, spec.kernel, spec.C, certificate)} "
-            f"To reach it, {REMEDIES[certificate.stop_reason]}."
-        )
-    if fitted.missing:
-        remedy = "raise max_time" if fitted.missing == StopReason.MAX_TIME.value else "fit again"
-        sentences.append(
-            f"The calibration was not finished ({fitted.missing}), so that probabilities are missing and predict goes "
-            f"by the scores; {remedy} to get them."
-        )
-    if sentences:
-        warnings.warn(" ".join(sentences), ConvergenceWarning, stacklevel=4)

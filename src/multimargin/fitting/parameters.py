@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state, validation
 
+from multimargin.base.errors import InvalidParameterError
 from multimargin.base.matrices import check_indices
 from multimargin.kernels.spec import KERNELS, KernelSpec
 from multimargin.models.calibration import COUPLING, KINDS
@@ -60,14 +61,14 @@ def check_number(name: str, value: Any, *, low: float, strict: bool = False, all
     sign = ">" if strict else ">="
     wanted = f"a number {sign} {low:g}" + (" (float('inf') is allowed)" if allow_inf else "")
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise TypeError(f"{name}={value!r} is not a number; {name} must be {wanted}.")
+        raise InvalidParameterError(f"{name}={value!r} is not a number; {name} must be {wanted}.")
     try:
         number = float(value)
     except OverflowError:  # an integer or a fraction beyond all floats
         number = math.nan
     good = number > low if strict else number >= low
     if not good or math.isnan(number) or (math.isinf(number) and not allow_inf):
-        raise ValueError(f"{name}={_shown(value)} is not allowed; {name} must be {wanted}.")
+        raise InvalidParameterError(f"{name}={_shown(value)} is not allowed; {name} must be {wanted}.")
     return number
 
 
@@ -75,11 +76,11 @@ def check_integer(name: str, value: Any, *, low: int, high: int = LONG, meaning:
     """Return the value as an int of at least ``low`` and at most ``high``."""
     note = f" ({meaning})" if meaning else ""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
-        raise TypeError(f"{name}={value!r} is not an integer; {name} must be an integer >= {low}{note}.")
+        raise InvalidParameterError(f"{name}={value!r} is not an integer; {name} must be an integer >= {low}{note}.")
     if value < low:
-        raise ValueError(f"{name}={_shown(value)} is not allowed; {name} must be an integer >= {low}{note}.")
+        raise InvalidParameterError(f"{name}={_shown(value)} is not allowed; {name} must be an integer >= {low}{note}.")
     if int(value) > high:
-        raise ValueError(
+        raise InvalidParameterError(
             f"{name}={_shown(value)} is not allowed; {name} must be an integer from {low} to {high}{note}."
         )
     return int(value)
@@ -90,7 +91,7 @@ def check_seed(name: str, value: Any) -> np.random.RandomState:
     try:
         return check_random_state(value)  # type: ignore[no-any-return]
     except ValueError as error:
-        raise ValueError(
+        raise InvalidParameterError(
             f"{name}={_shown(value)} is not allowed; {name} must be an integer from 0 to {2**32 - 1}, a RandomState or "
             "None."
         ) from error
@@ -100,14 +101,14 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...], remedy: str = 
     """Return the value if it is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name}={value!r} is not allowed; choose one of {listed}{remedy}.")
+        raise InvalidParameterError(f"{name}={value!r} is not allowed; choose one of {listed}{remedy}.")
     return value
 
 
 def check_flag(name: str, value: Any) -> bool:
     """Return the value if it is a bool."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name}={value!r} is not a bool; {name} must be True or False.")
+        raise InvalidParameterError(f"{name}={value!r} is not a bool; {name} must be True or False.")
     return bool(value)
 
 
@@ -154,8 +155,9 @@ def _scaled_gamma(data: TrainingSet, *, used: bool) -> float:
             return 1.0
         largest = max(abs(float(data.X[data.rows].min())), abs(float(data.X[data.rows].max())))
         raise ValueError(
-            f"gamma='scale' cannot be computed: the variance of X is {variance:.2g} in float64, because the largest "
-            f"value of X is {largest:.2g}; scale the columns of X (for example with StandardScaler)."
+            "The dual coefficients or intercepts are not finite, as gamma='scale' cannot be computed: the variance of "
+            f"X is {variance:.2g} in float64, because the largest value of X is {largest:.2g}; scale the columns of X "
+            "(for example with StandardScaler)."
         )
     return 1.0 / (float(data.X.shape[1]) * variance)
 
@@ -172,7 +174,7 @@ def check_solver(choice: str, scheme: str | Machine, bias: Bias) -> None:
     """Refuse an algorithm that is not for this machine and bias, and name one that is."""
     if choice == FRANK_WOLFE:
         if isinstance(scheme, str):
-            raise ValueError(
+            raise InvalidParameterError(
                 f"solver={choice!r} does not apply to multi_class={scheme!r}, which trains binary machines; use "
                 "solver='auto', or a machine that sees all classes, such as multi_class='ww'."
             )
@@ -183,20 +185,20 @@ def check_solver(choice: str, scheme: str | Machine, bias: Bias) -> None:
     if separable and bias is Bias.EXACT:
         if choice in ("auto", SolverChoice.SMO.value, *pairs):
             return
-        raise ValueError(
+        raise InvalidParameterError(
             f"solver={choice!r} does not apply to multi_class={name!r} with an exact bias, which is solved by pairs of "
             "variables; use solver='auto', 'smo', 'maximum-gain' or 'most-violating-pair', or bias='none' or "
             "'regularized'."
         )
     if choice in pairs:
         remedy = "bias='exact', or solver='smo' or 's2do'" if separable else "solver='smo' or 's2do'"
-        raise ValueError(
+        raise InvalidParameterError(
             f"solver={choice!r} is for binary problems with an exact bias (multi_class='ovo', 'dag' or 'ova'), not for "
             f"multi_class={name!r} with bias={bias.value!r}; use {remedy}."
         )
     simplex = isinstance(scheme, Machine) and scheme.bound is Bound.SIMPLEX
     if choice == SolverChoice.WORKING_SET.value and simplex:
-        raise ValueError(
+        raise InvalidParameterError(
             f"solver={choice!r} does not apply to multi_class={name!r}, where the variables of an example share one "
             "bound; use solver='whole-example'."
         )
@@ -207,7 +209,7 @@ def resolve_loss(choice: Any, kernel: KernelSpec) -> Loss:
     check_choice("loss", choice, LOSSES)
     loss = Loss(choice)
     if loss is Loss.SQUARED_HINGE and not kernel.positive_semidefinite:
-        raise ValueError(
+        raise InvalidParameterError(
             f"loss='squared_hinge' with kernel={kernel.name!r} may have no solution, because the kernel is not "
             "positive semi-definite; use loss='hinge' or another kernel."
         )
@@ -225,7 +227,7 @@ def resolve_calibration(params: dict[str, Any]) -> str | None:
         return None
     check_choice("calibration", kind, KINDS, ", or None")
     if kind == COUPLING and not pairs:
-        raise ValueError(
+        raise InvalidParameterError(
             f"calibration='coupling' with multi_class={params['multi_class']!r} does not exist: only multi_class='ovo' "
             "and 'dag' have pairwise scores; use calibration='sigmoid' or 'isotonic'."
         )
@@ -246,14 +248,16 @@ def check_shrinking(value: Any) -> tuple[bool, bool]:
         check_choice("shrinking", value, levels, ", or give True or False")
         return value == levels[0], value == levels[1]
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"shrinking={value!r} is not a bool; shrinking must be True, False, 'variables' or 'examples'.")
+        raise InvalidParameterError(
+            f"shrinking={value!r} is not a bool; shrinking must be True, False, 'variables' or 'examples'."
+        )
     return bool(value), bool(value)
 
 
 def check_trace(value: Any) -> None:
     """Refuse anything but a bool and "primal"."""
     if not isinstance(value, (bool, np.bool_)) and not (isinstance(value, str) and value == "primal"):
-        raise ValueError(
+        raise InvalidParameterError(
             f"trace={value!r} is not allowed; use True to record the course of the fit, 'primal' to record the primal "
             "objective too, or False."
         )
@@ -262,11 +266,10 @@ def check_trace(value: Any) -> None:
 def check_combinations(params: dict[str, Any]) -> None:
     """Refuse choices that do not go together."""
     resolve_calibration(params)
-    if check_flag("break_ties", params["break_ties"]) and params["decision_function_shape"] == "ovo":
-        raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+    check_flag("break_ties", params["break_ties"])
     check_choice("decision_function_shape", params["decision_function_shape"], ("ovr", "ovo"))
     if params["decision_function_shape"] == "ovo" and params["multi_class"] not in SCHEMES:
-        raise ValueError(
+        raise InvalidParameterError(
             f"decision_function_shape='ovo' with multi_class={params['multi_class']!r} does not exist: only "
             "multi_class='ovo' and 'dag' have pairwise scores; use decision_function_shape='ovr'."
         )
@@ -293,6 +296,6 @@ def check_limits(params: dict[str, Any]) -> None:
     if params["max_time"] is not None:
         check_number("max_time", params["max_time"], low=0.0, strict=True, allow_inf=True)
     if params["on_progress"] is not None and not callable(params["on_progress"]):
-        raise TypeError(
+        raise InvalidParameterError(
             f"on_progress={params['on_progress']!r} is not callable; give a function of a Progress, or None."
         )

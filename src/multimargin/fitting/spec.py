@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from multimargin.base.errors import InvalidParameterError
 from multimargin.fitting import parameters as check
 from multimargin.kernels.spec import KernelSpec
 from multimargin.problems.given_kernels import settle
@@ -86,7 +87,7 @@ def linear_bias(params: dict[str, Any]) -> Bias:
     if check.check_flag("fit_intercept", params["fit_intercept"]):
         return rule
     if rule is Bias.REGULARIZED:
-        raise ValueError(
+        raise InvalidParameterError(
             "fit_intercept=False contradicts bias='regularized', which asks for an intercept; leave one of them out."
         )
     return Bias.NONE

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn import svm
 from sklearn.utils.validation import check_is_fitted
 
-from multimargin.base.matrices import is_sparse, tidy
+from multimargin.base.matrices import as_published, is_sparse, public_coefficients, tidy
 from multimargin.estimators.svc import SVC
 from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.spec import KernelSpec
@@ -44,7 +44,7 @@ def to_sklearn(clf: SVC) -> svm.SVC:
         an exact bias, whatever the ``loss`` and ``bias`` of ``clf`` were.
     """
     check_is_fitted(clf)
-    model = clf._model
+    model: Any = clf._model
     _refuse_what_theirs_is_not(clf)
     ours = clf.get_params(deep=False)
     shared = set(svm.SVC().get_params()) & set(ours) - set(NOT_SHARED)
@@ -75,7 +75,7 @@ def _refuse_what_theirs_is_not(clf: SVC) -> None:
             f"to_sklearn got a model with kernel={model.kernel.name!r}; it can hand over {', '.join(KERNELS)}, so fit "
             "with one of these."
         )
-    if hasattr(clf, "predict_proba"):
+    if clf._gives_probabilities():
         raise ValueError(
             f"to_sklearn got a model with calibration={clf.calibration!r}, whose predictions follow probabilities that "
             "scikit-learn's SVC does not have; set calibration=None, so that they follow the votes."
@@ -169,9 +169,9 @@ def _our_attributes(svc: svm.SVC, model: PairModel) -> dict[str, Any]:
     sign = -1.0 if model.n_classes == 2 else 1.0
     same = ("classes_", "class_weight_", "support_", "shape_fit_", "n_features_in_", "feature_names_in_", "fit_status_")
     return {name: getattr(svc, name) for name in same if hasattr(svc, name)} | {
-        "support_vectors_": model.support_vectors,
+        "support_vectors_": as_published(model.support_vectors),
         "n_support_": model.n_support,
-        "dual_coef_": sign * model.dual_coef,
+        "dual_coef_": public_coefficients(sign * model.dual_coef, as_sparse=is_sparse(model.support_vectors)),
         "intercept_": sign * model.intercept,
         "certificate_": _their_certificate(svc),
         "n_iter_": np.atleast_1d(svc.n_iter_),

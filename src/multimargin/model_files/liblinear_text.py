@@ -68,7 +68,7 @@ def read_linear_svc(lines: Lines, wanted: int | None) -> LinearSVC:
         | {
             "n_features_in_": coef.shape[1],
             "certificate_": unknown_certificate("LIBLINEAR", clf.tol),
-            "n_iter_": np.ones(1, dtype=np.int32),
+            "n_iter_": 1,
             "fit_status_": 0,
             "_spec": linear_spec(clf.get_params(deep=False)),
             "_state": None,

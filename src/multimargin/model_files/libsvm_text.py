@@ -223,7 +223,7 @@ def _as_pairs(clf: SVC) -> PairModel:
 
 
 def _curves_of(clf: SVC) -> list[Sigmoid] | None:
-    if not hasattr(clf, "predict_proba"):
+    if not clf._gives_probabilities():
         return None
     if not isinstance(clf._calibrator, PairCalibrator):
         raise ValueError(

@@ -212,6 +212,7 @@ def _unpack_linear_svc(_: LinearSVC, record: Record) -> dict[str, Any]:
     attributes, known = _unpack_fit(record)
     model, dual = parts.unpack_linear(record.child("model"), len(known[0]), known[2])
     require(attributes["_spec"].scheme == model.scheme, "its model is not that of its machine")
+    attributes["n_iter_"] = max(1, int(attributes["n_iter_"].max(initial=1)))
     return attributes | linear_attributes(model, dual, *known)
 
 

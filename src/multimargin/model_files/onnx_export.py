@@ -122,7 +122,7 @@ class _Builder:
         if hasattr(clf, "decision_function"):
             of_pairs = bool(scheme) and clf.decision_function_shape == "ovo" and self.n_classes > 2
             results["decision"] = raw if of_pairs else decision
-        if hasattr(clf, "predict_proba"):
+        if clf._gives_probabilities():
             scores = raw if isinstance(clf._calibrator, PairCalibrator) else decision
             results["probabilities"] = probabilities(graph, clf._calibrator, scores)
             return results | {"codes": graph.largest(results["probabilities"])}

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from multimargin._typing import FloatArray
 from multimargin.base.interrupts import deferred
 from multimargin.estimators.declared import parameter
-from multimargin.estimators.shared import FitParameters, KernelParameters, PrecomputedKernels
+from multimargin.estimators.shared import FitParameters, KernelParameters, LossParameter, PrecomputedKernels
 from multimargin.estimators.svc import DATA, SVC, old_state_unless_done
 from multimargin.fitting import parameters as check
 from multimargin.fitting.parameters import check_control, validate_data
@@ -41,7 +41,7 @@ DEFAULT_GAMMAS: FloatArray = np.exp2(np.arange(-10.0, 5.0, 2.0))
 OWN = ("Cs", "gammas", "cv", "search", "scoring", "refit", "n_jobs", "resume", "per_pair")
 
 
-class SVCCV(PrecomputedKernels, KernelParameters, FitParameters):
+class SVCCV(PrecomputedKernels, KernelParameters, LossParameter, FitParameters):
     """SVC with C and gamma chosen by cross-validation, at a small multiple of the cost of one fit.
 
     What GridSearchCV over ``SVC`` does, and with the same scores: every cell is trained to ``tol``, confirmed in

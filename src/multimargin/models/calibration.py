@@ -8,6 +8,7 @@ machines, kernels and labels; coupling_probabilities.py combines the probabiliti
 from __future__ import annotations
 
 import itertools
+import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -244,6 +245,7 @@ def folds_for_calibration(
     *,
     X: Any = None,
     classes: NDArray[Any] | None = None,
+    allow_single: bool = False,
 ) -> list[tuple[IntArray, IntArray]]:
     """Return stratified folds as (train, test) arrays of rows, without random numbers.
 
@@ -266,6 +268,8 @@ def folds_for_calibration(
     X : ndarray or sparse matrix of shape (n, n_features), default=None
     classes : ndarray of shape (d,), default=None
         Labels for the message when a class is too small.
+    allow_single : bool, default=False
+        Whether a class may have one row; that is then scored by models that have seen it, with a warning.
     """
     if n_folds < 2:
         raise ValueError(f"n_folds={n_folds} leaves nothing to train on; use at least 2.")
@@ -277,16 +281,26 @@ def folds_for_calibration(
         number = np.arange(len(rows)) if X is None else _number_distinct(X[rows])
         n_distinct = int(number.max(initial=-1)) + 1
         if n_distinct < 2 and weight[rows].sum() < 2:
-            label = code if classes is None else classes[code]
-            raise ValueError(
-                f"calibration needs at least 2 examples of every class, but class {label!r} has {n_distinct} of "
-                "positive weight; give it more examples or use calibration=None."
-            )
+            _say_too_few(code if classes is None else classes[code], n_distinct, refuse=not allow_single)
         always[rows] = n_distinct == 1
         fold[rows] = (n_dealt + number) % n_folds
         n_dealt += n_distinct
     parts = range(min(n_folds, n_dealt))
     return [(np.flatnonzero((fold >= 0) & ((fold != part) | always)), np.flatnonzero(fold == part)) for part in parts]
+
+
+def _say_too_few(label: Any, n_distinct: int, *, refuse: bool) -> None:
+    """Refuse a class that is too small for folds, or warn of it."""
+    if refuse:
+        raise ValueError(
+            f"calibration needs at least 2 examples of every class, but class {label!r} has {n_distinct} of "
+            "positive weight; give it more examples or use calibration=None."
+        )
+    warnings.warn(
+        f"Class {label!s} has one example of positive weight, so that its probabilities come from models that have "
+        "seen it; give it more examples.",
+        stacklevel=2,
+    )
 
 
 def _number_distinct(X: Any) -> IntArray:

@@ -13,7 +13,7 @@ from multimargin.base.resources import n_threads
 from multimargin.kernels.spec import KernelSpec
 from multimargin.kernels.store import KernelStore, weighted_sums
 from multimargin.problems.coupling import coefficients
-from multimargin.problems.given_kernels import evaluate_blocks
+from multimargin.problems.given_kernels import support_values
 from multimargin.problems.problem import Bias, DualProblem
 
 
@@ -31,6 +31,9 @@ class KernelModel:
     beta : ndarray of shape (n_SV, n_classes)
     intercept : ndarray of shape (n_classes,)
     kernel : KernelSpec
+    whole : ndarray, default=None
+        All rows of the training data, where they are no table of numbers: a callable kernel is then asked for these,
+        as scikit-learn's SVC does, because what it makes of a few strings may depend on the others.
     """
 
     support: IntArray
@@ -39,6 +42,7 @@ class KernelModel:
     beta: FloatArray
     intercept: FloatArray
     kernel: KernelSpec
+    whole: np.ndarray | None = None
 
     @classmethod
     def from_amounts(cls, problem: DualProblem, amounts: FloatArray, bias: FloatArray | None = None) -> KernelModel:
@@ -55,6 +59,7 @@ class KernelModel:
             beta=np.ascontiguousarray(beta[used]),
             intercept=_intercept(problem, beta, bias),
             kernel=problem.kernel,
+            whole=None if data.is_table else data.X,
         )
 
     @cached_property
@@ -70,8 +75,8 @@ class KernelModel:
         if n == 0:
             return np.tile(self.intercept, (X.shape[0], 1))
         if self.kernel.function is not None:
-            blocks = evaluate_blocks(self.kernel.function, X, self.support_vectors)
-            return np.concatenate([weighted_sums(self.beta.T, values) for _, values in blocks]) + self.intercept
+            blocks = support_values(self, X)
+            return np.concatenate([weighted_sums(self.beta.T, values) for values in blocks]) + self.intercept
         if self.kernel.given:
             return weighted_sums(self.beta.T, np.ascontiguousarray(X[:, self.support])) + self.intercept
         return self._store.scores(np.arange(n), self.beta, X, n_threads()) + self.intercept

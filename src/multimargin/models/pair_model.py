@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from multimargin import _core
 from multimargin._typing import DataMatrix, FloatArray, IntArray
+from multimargin.base.matrices import as_published, is_sparse, public_coefficients
 from multimargin.base.resources import n_threads
 from multimargin.kernels.spec import KernelSpec
 from multimargin.kernels.store import KernelStore, weighted_sums
 from multimargin.models.voting import dag_path, dag_scores, ovr_scores, vote, vote_in_order
-from multimargin.problems.given_kernels import evaluate_blocks
+from multimargin.problems.given_kernels import support_values
 from multimargin.problems.schemes import DAG, BinaryProblem, BinaryProblems, Slices, pair_at, pair_list
 from multimargin.problems.training_set import TrainingSet
 
@@ -40,6 +42,8 @@ class PairModel:
     label_order : tuple of int, default=None
         Codes of the classes in the order in which equally many votes are decided, where it is not their own: a model
         that was read from a LIBSVM file votes as LIBSVM does.
+    whole : ndarray, default=None
+        As in ``KernelModel``.
     """
 
     support: IntArray
@@ -50,6 +54,7 @@ class PairModel:
     kernel: KernelSpec
     scheme: str
     label_order: tuple[int, ...] | None = None
+    whole: np.ndarray | None = None
 
     @classmethod
     def from_amounts(
@@ -78,6 +83,7 @@ class PairModel:
             intercept=intercept,
             kernel=kernel,
             scheme=scheme,
+            whole=None if data.is_table else data.X,
         )
 
     @property
@@ -107,8 +113,7 @@ class PairModel:
         if not len(self.support):
             return np.tile(self.intercept, (X.shape[0], 1))
         if self.kernel.function is not None:
-            parts = evaluate_blocks(self.kernel.function, X, self.support_vectors)
-            return np.concatenate([self._weighted(values) for _, values in parts])
+            return np.concatenate([self._weighted(values) for values in support_values(self, X)])
         if self.kernel.given:
             return self._weighted(np.ascontiguousarray(X[:, self.support]))
         blocks = [self._predictor.scores(points, n_threads()) for points in self._store.points(X)]
@@ -150,18 +155,23 @@ class PairModel:
         positions = np.r_[first, second]
         return positions, np.concatenate([self.dual_coef[j - 1, first], self.dual_coef[i, second]])
 
-    def weights(self) -> FloatArray:
-        """Return the weight vectors of the pairs, shape (n_pairs, n_features), for a linear kernel."""
-        rows = [
-            beta @ self.support_vectors[positions]
-            for positions, beta in map(self.pair_beta, range(len(self.intercept)))
-        ]
-        return np.asarray(np.vstack(rows))
+    def weights(self) -> DataMatrix:
+        """Return the weight vectors of the pairs, (n_pairs, n_features), for a linear kernel; CSR of sparse vectors."""
+        pairs = map(self.pair_beta, range(len(self.intercept)))
+        rows = (np.atleast_2d(beta @ self.support_vectors[positions]) for positions, beta in pairs)
+        if is_sparse(self.support_vectors):
+            return sparse.csr_array(sparse.vstack([sparse.csr_array(row) for row in rows]))
+        return np.asarray(np.vstack(list(rows)))
+
+    def with_dual_coef(self, values: FloatArray) -> PairModel:
+        """Return the model with other coefficients of the same shape."""
+        return replace(self, dual_coef=values)
 
 
 def model_attributes(data: TrainingSet, model: PairModel) -> dict[str, Any]:
     """Return the fitted attributes of a model that was trained on these data."""
-    return pair_model_attributes(model, data.classes, data.class_weight, data.X.shape)
+    made = pair_model_attributes(model, data.classes, data.class_weight, data.X.shape)
+    return made | {"_fitted_dense": not is_sparse(data.X)}
 
 
 def pair_model_attributes(
@@ -173,9 +183,9 @@ def pair_model_attributes(
         "classes_": classes,
         "class_weight_": class_weight,
         "support_": model.support.astype(np.int32),
-        "support_vectors_": model.support_vectors,
+        "support_vectors_": as_published(model.support_vectors),
         "n_support_": model.n_support,
-        "dual_coef_": sign * model.dual_coef,
+        "dual_coef_": public_coefficients(sign * model.dual_coef, as_sparse=is_sparse(model.support_vectors)),
         "intercept_": sign * model.intercept,
         "shape_fit_": shape,
         "_model": model,

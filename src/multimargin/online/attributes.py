@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from multimargin.base.matrices import dense
 from multimargin.models.kernel_model import KernelModel
 from multimargin.models.pair_model import PairModel
 from multimargin.online.monitoring import StreamHistory
@@ -73,7 +74,7 @@ class StreamAttributes:
 
     @property
     def dual_coef_(self) -> np.ndarray:
-        return np.asarray(self._attributes["dual_coef_"])
+        return dense(self._attributes["dual_coef_"])
 
     @property
     def intercept_(self) -> np.ndarray:
@@ -96,4 +97,5 @@ class StreamAttributes:
         model = self._model
         if not isinstance(model, PairModel):
             return np.asarray(self.dual_coef_ @ self.support_vectors_)
-        return -model.weights() if len(self.classes_) == 2 else model.weights()
+        weights = dense(model.weights())
+        return -weights if len(self.classes_) == 2 else weights

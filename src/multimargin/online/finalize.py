@@ -9,7 +9,8 @@ import numpy as np
 from multimargin._typing import DataMatrix, FloatArray, IntArray
 from multimargin.base.matrices import dense
 from multimargin.estimators.svc import SVC
-from multimargin.fitting.machine import Fitted, run_fit, warn_if_unfinished
+from multimargin.fitting.early_ends import warn_if_unfinished
+from multimargin.fitting.machine import Fitted, run_fit
 from multimargin.fitting.pairs import PairState, run_pair_fit
 from multimargin.fitting.progress import FitTask
 from multimargin.fitting.spec import prepare

@@ -32,7 +32,36 @@ KernelFunction = Callable[[DataMatrix, DataMatrix], Any]
 def refuse_sparse_gram(X: Any) -> None:
     """Raise TypeError for a kernel matrix that is sparse."""
     if is_sparse(X):
-        raise TypeError("X is a sparse matrix, kernel='precomputed' needs a dense one; pass X.toarray().")
+        raise TypeError(
+            "Sparse precomputed kernels are not supported: X is a sparse matrix, kernel='precomputed' needs a dense "
+            "one; pass X.toarray()."
+        )
+
+
+def holds_objects(X: Any) -> bool:
+    """Return whether X is no table of numbers: rows such as strings, or arrays of several shapes."""
+    if is_sparse(X):
+        return False
+    try:
+        array = np.asarray(X)
+        if array.dtype.kind == "O":
+            array.astype(np.float64)
+    except (TypeError, ValueError):
+        return True
+    return array.dtype.kind in "USV" or array.ndim > 2
+
+
+def as_objects(X: Any) -> np.ndarray:
+    """Return an array whose first axis goes over the rows."""
+    if isinstance(X, np.ndarray):
+        return X
+    if hasattr(X, "to_numpy"):
+        return np.asarray(X.to_numpy(dtype=object))
+    rows = list(X)
+    array = np.empty(len(rows), dtype=object)
+    for number, row in enumerate(rows):  # an assignment of all at once would look into them
+        array[number] = row
+    return array
 
 
 def check_values(points: DataArray, support: IntArray) -> None:
@@ -94,6 +123,13 @@ def evaluate_blocks(function: KernelFunction, A: DataMatrix, B: DataMatrix) -> I
         yield first, _checked(result, (block.shape[0], width))
 
 
+def support_values(model: Any, X: DataMatrix) -> Iterator[DataMatrix]:
+    """Yield the kernel values of rows of X with a model's support vectors, (n_rows, n_SV), block by block."""
+    rows = model.support_vectors if model.whole is None else model.whole
+    for _, values in evaluate_blocks(model.kernel.function, X, rows):
+        yield values if model.whole is None else np.ascontiguousarray(values[:, model.support])
+
+
 def call_kernel(function: KernelFunction, A: DataMatrix, B: DataMatrix) -> Any:
     """Return function(A, B); it may read the rows, but not change them: they are the caller's own."""
     try:
@@ -127,6 +163,8 @@ def _locked(array: np.ndarray) -> np.ndarray:
 
 def _checked(result: Any, shape: tuple[int, int]) -> DataArray:
     """Return what a kernel function returned as a contiguous array, or raise an error that describes the problem."""
+    if is_sparse(result):
+        result = result.toarray()
     if np.shape(result) != shape:
         raise ValueError(
             f"The callable kernel returned shape {np.shape(result)} for {shape[0]} rows against {shape[1]}; it must "

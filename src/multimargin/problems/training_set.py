@@ -60,6 +60,11 @@ class TrainingSet:
             return self.gram[rows, rows]
         return self.X if len(rows) == self.X.shape[0] and (np.diff(rows) == 1).all() else self.X[rows]
 
+    @property
+    def is_table(self) -> bool:
+        """Whether X has rows of numbers; a callable kernel takes other data, too."""
+        return bool(self.X.ndim == 2 and self.X.dtype.kind == "f")
+
     def variance(self) -> float:
         """Return the variance of all entries of X; a weight counts as that many repetitions of its row."""
         if len(self.rows) == self.X.shape[0] and (self.weight == self.weight[0]).all():
@@ -107,11 +112,12 @@ class TrainingSet:
             )
         weight = np.ones(len(y)) if sample_weight is None else _checked_weights(sample_weight, len(y))
         rows = np.flatnonzero(weight > 0)
+        _refuse_too_few(codes[rows])
         missing = np.flatnonzero(np.bincount(codes[rows], minlength=len(classes)) == 0)
         if len(missing):
             raise ValueError(
-                f"Every sample_weight of class {classes[missing[0]]!r} is zero; give one of its examples a positive "
-                "weight or remove the class from y."
+                f"Every sample_weight of class {classes[missing[0]]!r} is zero or negative; give one of its examples a "
+                "positive weight or remove the class from y."
             )
         per_class = _class_weights(class_weight, classes, y, weight)
         with np.errstate(over="ignore", under="ignore"):
@@ -142,11 +148,21 @@ def _checked_weights(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
         )
     if not np.isfinite(weight).all():
         raise ValueError("sample_weight contains NaN or infinity; every weight must be a finite number.")
-    if (weight < 0).any():
+    return np.maximum(weight, 0.0)  # one that is negative leaves a row out, as zero does and as in scikit-learn
+
+
+def _refuse_too_few(codes: IntArray) -> None:
+    """Refuse weights that leave no classes to tell apart; scripts match the beginnings, which are LIBSVM's."""
+    if not len(codes):
         raise ValueError(
-            f"sample_weight contains the negative value {weight.min()}; weights must be >= 0 (0 leaves a row out)."
+            "Invalid input - all samples have zero or negative weights, which leave every row out; give some of them a "
+            "weight > 0."
         )
-    return weight
+    if (codes == codes[0]).all():
+        raise ValueError(
+            "Invalid input - all samples with positive weights belong to the same class; give rows of two classes or "
+            "more a weight > 0."
+        )
 
 
 def _class_weights(choice: Any, classes: np.ndarray, y: np.ndarray, weight: FloatArray) -> FloatArray:

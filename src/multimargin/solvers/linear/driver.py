@@ -259,7 +259,7 @@ class _Solve:
         near, self.near = self.near, None
         last = self.n_newton + max_steps if max_steps >= 0 else sys.maxsize
         if self.limits.max_iter >= 0:
-            last = min(last, self.limits.max_iter - self.passes)
+            last = min(last, self.limits.max_iter - self.passes - 1)  # a method stops at the first step beyond
         if self.columns is None:
             return self._advance_task(slice(None), tol, last, near)
         wanted = self.open_columns or tuple(range(self.n_columns))

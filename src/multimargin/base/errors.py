@@ -1,0 +1,13 @@
+"""The error of a wrong parameter: scikit-learn's own class, so that code that catches it catches ours."""
+
+from __future__ import annotations
+
+try:
+    from sklearn.utils._param_validation import InvalidParameterError
+except ImportError:  # pragma: no cover - depends on the installed scikit-learn
+
+    class InvalidParameterError(ValueError, TypeError):  # type: ignore[no-redef]
+        """Stands in where scikit-learn has moved its class."""
+
+
+__all__ = ["InvalidParameterError"]
