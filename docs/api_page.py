@@ -32,7 +32,7 @@ def page() -> str:
     }
     for name in sorted(multimargin.__all__):
         kind = kind_of(name, getattr(multimargin, name))
-        if kind:  # constants such as MACHINES are told about in the guide
+        if kind:  # constants such as MACHINES are described in the guide
             groups[kind].append(name)
     lines = ["API reference", "=============", "", ".. currentmodule:: multimargin", ""]
     for kind, names in groups.items():
@@ -50,7 +50,7 @@ def page() -> str:
 
 
 def write(path: Path) -> None:
-    """Write the page, unless it is there already as it should be: Sphinx builds anew what has changed."""
+    """Write the page if it changed: Sphinx rebuilds changed files."""
     text = page()
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.parent.mkdir(exist_ok=True)

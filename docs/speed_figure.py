@@ -1,4 +1,4 @@
-"""Draws the figure of README and of the landing page: fitting times beside scikit-learn's.
+"""Draws the figure of README and of the landing page: fitting times compared with scikit-learn's.
 
     python docs/speed_figure.py
 
@@ -51,7 +51,7 @@ def panels() -> dict[str, list[Bar]]:
 
 
 def label(bar: Bar) -> str:
-    """Return what is written beside a bar."""
+    """Return the text next to a line."""
     return f"{bar[2] / bar[1]:.1f}\N{MULTIPLICATION SIGN} faster"
 
 

@@ -1,6 +1,6 @@
 """
-What does it save to start from the solution before?
-====================================================
+How much does a warm start save?
+================================
 
 Along a path of C each machine starts from the last one, its variables times the ratio of the two C (alpha seeding,
 KCSL04). Machines trained from zero need more steps for most of them.

@@ -1,6 +1,6 @@
 """
-Which solver gets there first?
-==============================
+Which solver is fastest?
+========================
 
 All solvers of a machine end at the same optimum. Here is how the KKT violation of four of them falls on the digits;
 ``solver="auto"`` takes "two-level".

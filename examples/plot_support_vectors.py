@@ -1,6 +1,6 @@
 """
-Which examples hold the boundary?
-=================================
+Which examples determine the boundary?
+======================================
 
 With a small C many examples are allowed to be short of their margin: they are support vectors at their bound. With a
 large C few are left, and most support vectors are free: they lie on the dashed lines, where margins are just met.

@@ -46,6 +46,6 @@ ax.set_xticks([])
 figure.colorbar(image, label="share of common pairs of letters")
 
 print(
-    f"Reading: {np.mean(right):.0%} of the words left out are told right from the pairs of letters of the others; "
+    f"Reading: {np.mean(right):.0%} of the held-out words are classified correctly by their pairs of letters; "
     f"verify calls the machine of all words {'optimal' if verify(clf, K, labels).optimal else 'not optimal'}."
 )

@@ -71,6 +71,15 @@ def test_what_is_printed_is_shown(page: Path) -> None:
     assert silent == [], "add a block of text with the output below the code"
 
 
+# Words of an earlier dialect of these pages, for which there are common ones: check, recompute, report, continue, ...
+UNCOMMON = re.compile(r"\b(doctor|ails|anew|whoever|anybody|told|mends?|goes on|go on with|stream of)\b")
+
+
+@pytest.mark.parametrize("page", [*PAGES, *(ROOT.glob("*.md"))], ids=named)
+def test_words_are_common(page: Path) -> None:
+    assert UNCOMMON.findall(page.read_text(encoding="utf-8")) == []
+
+
 def test_every_other_block_is_known() -> None:
     known = {"python", "text", "{include}", "{toctree}", "console"}  # the last is run by test_command_line_docs
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
