@@ -197,6 +197,14 @@ def test_a_wrong_path_is_found() -> None:
     ]
 
 
+def test_notation_names_what_the_core_has() -> None:
+    text = (DOCS / "notation.md").read_text(encoding="utf-8")
+    headers = [path.read_text(encoding="utf-8") for path in (ROOT / "cpp" / "core").rglob("*.hpp")]
+    for name, member in re.findall(r"`(\w+)::(\w+)(?:\(\))?`", text):
+        defining = [header for header in headers if re.search(rf"(?:struct|class) {name}\b", header)]
+        assert any(re.search(rf"\b{member}\b", header) for header in defining), f"{name}::{member}"
+
+
 def test_architecture_is_two_pages() -> None:
     assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= 130
 
