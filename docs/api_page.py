@@ -16,9 +16,9 @@ def kind_of(name: str, value: Any) -> str:
     if inspect.isclass(value) and issubclass(value, BaseEstimator):
         return "Estimators"
     if name.endswith("Display"):
-        return "Pictures"
+        return "Plots"
     if inspect.isclass(value):
-        return "Values"
+        return "Data classes and enumerations"
     return "Functions" if callable(value) else ""
 
 
@@ -27,8 +27,8 @@ def page() -> str:
     groups: dict[str, list[str]] = {
         "Estimators": [],
         "Functions": [],
-        "Pictures": [],
-        "Values": [],
+        "Plots": [],
+        "Data classes and enumerations": [],
     }
     for name in sorted(multimargin.__all__):
         kind = kind_of(name, getattr(multimargin, name))
