@@ -28,12 +28,12 @@ from multimargin.problems.problem import Bias
 from multimargin.problems.schemes import BinaryProblem, class_problems, members_by_class, pair_list, pair_problems
 from multimargin.solvers.report import Progress
 
-# Scores of pairs held at once, in entries: Cs are taken some at a time where there are many classes.
+# Scores of pairs held at once, in entries: with many classes the Cs are processed in parts.
 ENTRIES_AT_ONCE = 8_000_000
 
 
 def follows_binary_paths(spec: FitSpec, params: dict[str, Any]) -> bool:
-    """Return whether a machine is a list of binary problems that the core takes along C by itself."""
+    """Return whether a machine is a list of binary problems whose path along C the core computes."""
     separable = bool(spec.scheme) or spec.machine is MACHINES["ova"]
     return separable and spec.bias is Bias.EXACT and params["solver"] == "auto"
 
@@ -163,7 +163,7 @@ class _HeldOut:
         return int(len(self.work.test_rows(solved.fold)) * len(self.pairs) * (costs.stop - costs.start))
 
     def _shares(self, solved: _Solved, costs: slice) -> list[Any]:
-        """What each class adds to its pairs, in LIBSVM's order of the others."""
+        """Contribution of each class to the scores of its pairs, in LIBSVM's order of the others."""
         data, test = self.work.data(solved.fold), self.work.test_rows(solved.fold)
         members: list[list[tuple[FloatArray, int, float]]] = [[] for _ in range(self.work.n_classes)]
         for (i, j), problem, part in zip(self.pairs, solved.problems, solved.parts, strict=True):
@@ -173,7 +173,7 @@ class _HeldOut:
         return [(data.rows[own], test, each) for own, each in zip(members_by_class(data), members, strict=True)]
 
     def _decide(self, sums: list[FloatArray], biases: FloatArray) -> list[Decision]:
-        """Return the decision at each C from what each class adds to its pairs: all C in one go."""
+        """Return the decision at each C from the contributions of the classes to their pairs, for all C together."""
         work = self.work
         if votes_only(work.n_classes, work.params, work.scheme, detail=work.needs_scores):
             winners = _core.vote_paths(sums, np.ascontiguousarray(biases), n_threads())
@@ -192,7 +192,7 @@ class _HeldOut:
         for c, (problem, part) in enumerate(zip(solved.problems, solved.parts, strict=True)):
             beta[c][:, problem.positive] = part.amounts[:n_done, : problem.n_positive]
             beta[c][:, problem.negative] = -part.amounts[:n_done, problem.n_positive :]
-        new = np.ones(beta.shape[:2], dtype=bool)  # else the solution at the C before is this one, too
+        new = np.ones(beta.shape[:2], dtype=bool)  # otherwise the solution equals that of the C before
         np.any(beta[:, 1:] != beta[:, :-1], axis=-1, out=new[:, 1:])
         found = self.store.scores_within(data.rows, beta[new], self.work.test_rows(solved.fold), n_threads())
         F = found[np.cumsum(new).reshape(new.shape) - 1] + solved.biases[:, :, None]

@@ -1,4 +1,4 @@
-"""Machines side by side: a table of what a selection found for each, and what follows from it."""
+"""Comparison of machines: a table of the results of each search, and the recommendation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALIKE = 1.2  # costs closer than this factor count as equal: clocks are no finer
 
 @dataclass(frozen=True)
 class MachineRow:
-    """What the selection found for one machine.
+    """Result of the search for one machine.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class MachineRow:
     mean_score, std_score : float
         Mean and standard deviation over the folds, at the chosen C and gamma.
     test_score : float or None
-        Of the chosen model on rows that took no part in the choice, where such were given.
+        Of the chosen model on test rows, if given.
     seconds : float
         What the selection took, the last fit included.
     fit_seconds, predict_seconds : float or None
@@ -75,7 +75,7 @@ class MachineRow:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Which machine scored best, which one to take, and why."""
+    """The best machine, the recommended one, and the reason."""
 
     best: str
     machine: str
@@ -84,14 +84,14 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class MachineComparison:
-    """What ``compare_machines`` found: prints as a table, and exports one.
+    """Result of ``compare_machines``: prints as a table, with exports.
 
     Parameters
     ----------
     rows : tuple of MachineRow
         In the requested order.
     metric : str
-        What the scores are, in a word.
+        Name of the score.
     n_splits : int
         Number of folds, the same ones for all machines.
     best : str
@@ -199,10 +199,10 @@ class MachineComparison:
 
 
 def recommend(rows: Sequence[MachineRow], metric: str = "score") -> Recommendation:
-    """Return the machine to take: of those within one standard error of the best mean, the cheapest.
+    """Return the recommended machine: the cheapest of those within one standard error of the best mean.
 
     The error is that of the mean of the differences over the folds, which all machines share. Folds share training
-    rows, so that it is a rule of thumb and no test. A machine that did not converge is never taken for its price.
+    rows, so that it is a rule of thumb and not a test. A machine that did not converge is never recommended as cheap.
     """
     scored = [row for row in rows if not math.isnan(row.mean_score)]
     if not scored:

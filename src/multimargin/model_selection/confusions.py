@@ -19,7 +19,7 @@ OTHER_FOLDS = "five stratified folds (those of the search cannot be reproduced)"
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """How often rows of one class were taken for another.
+    """Confusion matrix of held-out rows.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Confusion:
     counts : ndarray of shape (n_classes, n_classes)
         Rows: true class; columns: predicted class.
     folds : str
-        What the models were trained on, in words.
+        Description of the folds.
     """
 
     labels: np.ndarray

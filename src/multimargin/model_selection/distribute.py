@@ -243,7 +243,7 @@ def _is_ray(backend: Any) -> bool:
 
 
 def _on_disk(directory: ResumeDirectory | None, units: Sequence[Unit]) -> tuple[list[Outcome], list[Unit]]:
-    """Return what is kept for units, and the units for which nothing is."""
+    """Return the stored outcomes of units, and the units without one."""
     if directory is None:
         return [], list(units)
     pairs = [(unit, directory.load(unit)) for unit in units]

@@ -227,7 +227,7 @@ class SVCCV(PrecomputedKernels, KernelParameters, LossParameter, FitParameters):
     ) -> Forecast:
         """Estimate the seconds and the memory of ``fit`` as a grid in this process, from the same grid on few rows.
 
-        Parameters are those of ``fit``, after which everything is as it was before. Expect a factor of two either way.
+        Parameters are those of ``fit``, which leaves the estimator unchanged. Expect an error of a factor of two.
         """
         other = type(self)(**self.get_params(deep=False))
         Cs, gammas = other._read_grid()
@@ -235,7 +235,7 @@ class SVCCV(PrecomputedKernels, KernelParameters, LossParameter, FitParameters):
         return forecast(problem, Cs, gammas, local(evaluate_gamma))
 
     def report(self, path: Any, X: ArrayLike | None = None, y: ArrayLike | None = None) -> None:
-        """Write what the search found as one html file; with X and y also the confusions of rows left out."""
+        """Write the results of the search as one HTML file; with X and y also the confusions of rows left out."""
         from multimargin.model_selection.html_report import write_report
 
         check_is_fitted(self)

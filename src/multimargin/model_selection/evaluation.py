@@ -25,7 +25,7 @@ from multimargin.problems.training_set import TrainingSet
 
 @dataclass(frozen=True, eq=False)
 class SelectionProblem:
-    """What all cells of a search share; may be pickled and sent to other processes.
+    """Common data of all cells of a search; may be pickled and sent to other processes.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class SelectionProblem:
 
     @cached_property
     def workplace(self) -> Workplace:
-        """What is computed once in each process."""
+        """Data that are computed once in each process."""
         return Workplace(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class SelectionProblem:
 
 @dataclass(frozen=True, eq=False)
 class UnitResult:
-    """What one gamma and one fold gave; arrays of shape (n_Cs,).
+    """Results of one gamma and one fold; arrays of shape (n_Cs,).
 
     ``scores`` is nan where ``stopped``: there the work ended before. ``seconds`` are those of the solves, added up over
     threads.
@@ -89,7 +89,7 @@ def evaluate_unit(
 def evaluate_gamma(
     problem: SelectionProblem, gamma: float, folds: Sequence[int], Cs: FloatArray, *, stop: Stop | None = None
 ) -> list[UnitResult]:
-    """Evaluate several folds of one gamma together; what each gives does not depend on the others.
+    """Evaluate several folds of one gamma together; the results do not depend on the others.
 
     ``stop`` is called about every 50 ms with a Progress and the share of the work that is done; True ends it, and what
     is not done is marked as stopped. KeyboardInterrupt has the units that were finished as its attribute ``units``.
@@ -195,7 +195,7 @@ class Workplace:
         return self._data[fold]
 
     def training_set(self, fold: int) -> TrainingSet:
-        """Make what ``data`` returns."""
+        """Compute the result of ``data``."""
         train = self.place[self.problem.folds[fold][0]]
         weight = np.zeros(len(self.y))
         weight[train] = self.weight[train]

@@ -49,7 +49,7 @@ class SelectionResults:
     def of_grid(
         cls, Cs: FloatArray, gammas: FloatArray, n_folds: int, metrics: Iterable[str], units: Iterable[UnitResult]
     ) -> SelectionResults:
-        """Return the results of a whole grid; what no unit has is marked as stopped."""
+        """Return the results of a whole grid; cells without a unit are marked as stopped."""
         shape = (len(gammas), len(Cs), n_folds)
         scores = {metric: np.full(shape, np.nan) for metric in metrics}
         numbers = {name: np.full(shape, np.nan) for name in NUMBERS}
@@ -67,7 +67,7 @@ class SelectionResults:
 
     @classmethod
     def of_table(cls, table: Any) -> SelectionResults:
-        """Return what a search with another strategy found: any object with the same attributes."""
+        """Return the results of a search with another strategy: any object with the same attributes."""
         return cls(**{entry.name: getattr(table, entry.name) for entry in fields(cls)})
 
     def make_model(self, template: Any) -> Any:
@@ -75,7 +75,7 @@ class SelectionResults:
         return template
 
     def own_attributes(self) -> dict[str, Any]:
-        """Return what the estimator has beyond the attributes of every search."""
+        """Return additional attributes of the estimator."""
         return {}
 
     @property

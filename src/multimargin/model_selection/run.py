@@ -27,7 +27,7 @@ class _EndedError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class PairResults(SelectionResults):
-    """The means over the pairs of classes, and what was chosen for each pair."""
+    """The means over the pairs of classes, and the choice for each pair."""
 
     pairs: PairSelection
 
@@ -36,7 +36,7 @@ class PairResults(SelectionResults):
         return self.pairs.estimator(template)
 
     def own_attributes(self) -> dict[str, Any]:
-        """Return what was chosen for each pair."""
+        """Return the choice for each pair."""
         return {"pair_selection_": self.pairs}
 
 

@@ -27,7 +27,7 @@ class Unit:
 
 
 class Outcome(Protocol):
-    """What comes back for a unit: one number for each of its values of C."""
+    """Result of a unit: one number for each of its values of C."""
 
     @property
     def gamma(self) -> float: ...
@@ -93,7 +93,7 @@ def share_of(rows: IntArray, y: IntArray, share: float) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class SearchTable:
-    """All cells of a search on the grid of the values that occurred; what was not tried is nan.
+    """All cells of a search on the grid of the values that occurred; cells that were not tried are nan.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class Cells:
         self.stopped |= {cell for cell, folds in tried.items() if len(folds) < self.n_folds}
 
     def table(self) -> SearchTable:
-        """Return what there is."""
+        """Return the table of the results so far."""
         Cs = np.unique(np.concatenate([[C for C, _ in self.stopped], *(each.Cs for each in self.outcomes)]))
         gammas = np.unique([gamma for _, gamma in self.stopped] + [each.gamma for each in self.outcomes])
         shape = (len(gammas), len(Cs), self.n_folds)

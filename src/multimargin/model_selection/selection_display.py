@@ -1,4 +1,4 @@
-"""Pictures of searches. matplotlib is imported when one is drawn (``pip install 'multimargin[plots]'``)."""
+"""Plots of searches. matplotlib is imported when one is drawn (``pip install 'multimargin[plots]'``)."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class SelectionDisplay:
 
 
 class MachinesDisplay:
-    """The scores of machines side by side, the best on top.
+    """Scores of machines, the best on top.
 
     Draw it with ``from_comparison``, or ``from_estimator``, which is the same by the name that all displays have.
 
@@ -171,14 +171,14 @@ class MachinesDisplay:
     def from_comparison(
         cls, comparison: MachineComparison, *, kind: str = "points", ax: Any = None, **kwargs: Any
     ) -> Self:
-        """Draw what ``compare_machines`` found; see ``plot``."""
+        """Draw the result of ``compare_machines``; see ``plot``."""
         return cls(comparison).plot(ax, kind=kind, **kwargs)
 
     @classmethod
     def from_estimator(
         cls, comparison: MachineComparison, *, kind: str = "points", ax: Any = None, **kwargs: Any
     ) -> Self:
-        """Draw what ``compare_machines`` found, as ``from_comparison`` does."""
+        """Draw the result of ``compare_machines``, as ``from_comparison`` does."""
         return cls.from_comparison(comparison, kind=kind, ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, kind: str = "points", **kwargs: Any) -> Self:

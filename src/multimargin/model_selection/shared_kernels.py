@@ -175,7 +175,7 @@ def _evaluate(kernel: KernelSpec, gamma: float, basis: FloatArray, out: FloatArr
 
 
 def make_basis(X: DataMatrix, kernel: KernelSpec, cache_size: float | str) -> FloatArray:
-    """Return what the kernel is a function of, (n_samples, n_samples) in float64: distances, products, or itself."""
+    """Return the argument of the kernel function, (n_samples, n_samples) in float64: distances, products, or itself."""
     if kernel.function is not None:
         return np.asarray(symmetric(evaluate_all(kernel.function, X, cache_size), "The matrix that kernel returned"))
     if kernel.given:

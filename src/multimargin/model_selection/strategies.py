@@ -147,7 +147,7 @@ class _Run:
         return 1.0 if self.problem.scorers[self.metric] is None else np.inf
 
     def fill(self, cells: Iterable[Cell], folds: Iterable[int]) -> None:
-        """Train what these cells lack on these folds; those that an end leaves without are marked as stopped."""
+        """Train the missing units of these cells; if the search ends, incomplete cells are marked as stopped."""
         cells, folds = list(cells), list(folds)
         units = self.cells.missing(cells, folds)
         if not units:
@@ -314,7 +314,7 @@ def _not_beaten(cells: list[Cell], scores: dict[Cell, FloatArray], best_possible
 
 
 def _better_part(scores: dict[Cell, float], factor: int) -> list[Cell]:
-    """Return one of ``factor`` cells, those of the best scores; equal ones stay or go together."""
+    """Return the best of every ``factor`` cells; equal ones are kept or dropped together."""
     ordered = sorted((score for score in scores.values() if np.isfinite(score)), reverse=True)
     if not ordered:
         return list(scores)

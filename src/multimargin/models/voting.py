@@ -30,7 +30,7 @@ def vote(D: FloatArray, n_classes: int) -> IntArray:
 
 
 def vote_in_order(D: FloatArray, order: Sequence[int]) -> IntArray:
-    """Return what ``vote`` does when the classes come in this order of codes: ties and scores of 0 go by it."""
+    """Return the result of ``vote`` for this order of the classes, which decides ties and scores of 0."""
     n_classes = len(order)
     codes = np.asarray(order, dtype=np.int64)
     i, j = np.triu_indices(n_classes, k=1)

@@ -30,7 +30,7 @@ SHARE_OF_MARGIN = 0.5
 
 
 def margins(model: KernelModel | PairModel, X: DataMatrix) -> FloatArray:
-    """Return how clearly each row is decided, shape (n,): the predicted class's lead over the next.
+    """Return the margin of each prediction, shape (n,): the predicted class's lead over the next.
 
     One-vs-one: the smallest score with which the predicted class beats another; negative where it lost to one.
     """
@@ -70,7 +70,7 @@ def choose_rows(
 
 
 def _spread_out(X: DataMatrix, candidates: IntArray, lead: FloatArray, n: int, kernel: KernelSpec) -> IntArray:
-    """One by one the candidate with a small lead that is least like those chosen: the cosine in feature space."""
+    """Choose candidates one by one, by small margin and small similarity (cosine in feature space) to those chosen."""
     store = KernelStore(X, kernel)
     K = store.block(candidates, candidates)
     size = np.sqrt(np.maximum(np.diag(K), 1e-300))
@@ -90,7 +90,7 @@ def _spread_out(X: DataMatrix, candidates: IntArray, lead: FloatArray, n: int, k
 
 @dataclass(frozen=True, eq=False)
 class ActiveLearning:
-    """What a loop of questions came to.
+    """Result of an active learning loop.
 
     Parameters
     ----------

@@ -155,7 +155,7 @@ class OnlineSVC(StreamAttributes, KernelParameters):
     @in_turn
     @deferred()
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything, then learn from the rows in random order, ``passes`` times.
+        """Start again, then learn the rows in random order, ``passes`` times.
 
         Weights of examples are only supported by ``partial_fit``. The next ``partial_fit`` continues from here.
 
@@ -198,7 +198,7 @@ class OnlineSVC(StreamAttributes, KernelParameters):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from some rows, in their order.
+        """Learn a batch of rows, in their order.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class OnlineSVC(StreamAttributes, KernelParameters):
     @in_turn
     @deferred()
     def forget(self, which: ArrayLike) -> Self:
-        """Take examples out of the state, as if their dual variables had always been 0.
+        """Remove examples, as if their dual variables had always been 0.
 
         What is left is a feasible point of the problem without them, and nothing of their data is kept; ``finalize``
         then gives the optimum of the rest. Examples that are not kept any more leave no trace anyway.

@@ -84,7 +84,7 @@ def _solve(
 
 
 def _start(learner: Learner, data: TrainingSet, duals: FloatArray) -> PairState | SolverState:
-    """The dual variables as SVC's solvers lay them out."""
+    """The dual variables in the layout of SVC's solvers."""
     d = learner.n_classes
     if learner.spec.scheme == ONE_VS_ALL:
         places = components_by_class(data.y, d)
@@ -101,7 +101,7 @@ def _start(learner: Learner, data: TrainingSet, duals: FloatArray) -> PairState 
 
 
 def _duals_of(learner: Learner, data: TrainingSet, state: Any) -> FloatArray:
-    """A solver's state as the learner lays it out."""
+    """A solver's state in the learner's layout."""
     d, n = learner.n_classes, len(data.y)
     if learner.spec.scheme == ONE_VS_ALL:
         by_class = np.take_along_axis(state.amounts, components_by_class(data.y, d), axis=1)

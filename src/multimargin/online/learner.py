@@ -33,7 +33,7 @@ State = dict[str, Any]
 
 @dataclass(frozen=True)
 class OnlineOptions:
-    """How to learn; field by field the C++ struct ``OnlineOptions``."""
+    """Options of a learner; the same fields as the C++ struct ``OnlineOptions``."""
 
     selection: str = "second-order"
     reprocess: int = 1
@@ -48,7 +48,7 @@ class OnlineOptions:
 
 @dataclass(frozen=True)
 class Kept:
-    """The examples that a learner keeps, in the order of their numbers.
+    """The kept examples, in order of arrival.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class Learner:
         return self._replaced(n_classes, state)
 
     def kept(self) -> Kept:
-        """Return the examples that it keeps and their dual variables."""
+        """Return the kept examples and their dual variables."""
         state = self.core.state()
         used = np.flatnonzero(state["labels"] >= 0)
         used = used[np.argsort(state["ids"][used])]

@@ -87,7 +87,7 @@ class StreamHistory:
 
     @property
     def recent_accuracy(self) -> FloatArray:
-        """The same with older examples counting for less."""
+        """The same, with exponentially decreasing weights of older examples."""
         return self._column(2)
 
     @property

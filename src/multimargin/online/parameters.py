@@ -28,7 +28,7 @@ SELECTIONS = ("second-order", "first-order", "random")
 
 
 def check_parameters(params: dict[str, Any]) -> None:
-    """Check what needs no data."""
+    """Check the parameters that need no data."""
     check.check_number("C", params["C"], low=0.0, strict=True)
     check.check_number("tol", params["tol"], low=0.0, strict=True)
     check.check_number("cache_size", params["cache_size"], low=0.0)
@@ -48,7 +48,7 @@ def check_parameters(params: dict[str, Any]) -> None:
 
 
 def check_labels(labels: np.ndarray) -> None:
-    """Refuse what are no classes; whole numbers always are, and scikit-learn takes as long to see it as all else."""
+    """Refuse labels that are not classes; integers are accepted without scikit-learn's check, which is slow."""
     if labels.dtype.kind not in "biu":
         check_classification_targets(labels)
 

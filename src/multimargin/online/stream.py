@@ -41,7 +41,7 @@ class _Block:
         return len(ids), int(ids.max(initial=-1)), correct
 
     def unfinished(self) -> int | None:
-        """Return the number of the new row that an error came in the middle of."""
+        """Return the position of the new row during which an error occurred."""
         n_done = np.count_nonzero(self.predicted >= 0)
         return None if self.known or n_done == len(self.chosen) else int(self.ids[self.chosen[n_done]])
 
@@ -81,7 +81,7 @@ class Stream:
         return 0 if self.learner is None else self.learner.n_steps
 
     def know(self, classes: np.ndarray) -> None:
-        """Take in classes; all that were known are among them."""
+        """Set the classes; they include all known ones."""
         before = self.classes
         if self.learner is None and len(classes) > 1:
             learner = Learner(self.spec, self.options, (self.n_features, len(classes)), seed=self.seed)
@@ -122,7 +122,7 @@ class Stream:
             raise error
 
     def _mend(self) -> None:
-        """Go on from the dual variables if memory ran out in the middle of a step, as if its row had not come."""
+        """Restore the state from the dual variables if memory ran out during a step, as if its row had not arrived."""
         if self.learner is None or not self.learner.core.is_broken:
             return
         learner = self.learner.restarted(self.learner.kept())
@@ -142,7 +142,7 @@ class Stream:
         self.__dict__.update(n_seen=max(self.n_seen, last + 1), history=history, _open=None)
 
     def attributes(self) -> dict[str, Any]:
-        """Return the fitted attributes that follow from the model, laid out as SVC's."""
+        """Return the fitted attributes that follow from the model, in SVC's layout."""
         if self.shown is None:
             self.settle()
             self.shown = self._make_attributes()
@@ -174,7 +174,7 @@ class Stream:
         )
 
     def forget(self, number: int) -> None:
-        """Take one example out."""
+        """Remove one example."""
         self.settle()
         self._waiting = [each for each in self._waiting if each[2] != number]
         if self.learner is not None:
@@ -182,5 +182,5 @@ class Stream:
 
 
 def _of_stream(class_weight: Any) -> Any:
-    """Balanced weights belong to the labels of a fit, which are gone."""
+    """Refuse balanced weights, which need the labels of a fit."""
     return None if isinstance(class_weight, str) else class_weight

@@ -14,7 +14,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class _Turns:
-    """Whose turn it is with one estimator."""
+    """The lock of one estimator."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

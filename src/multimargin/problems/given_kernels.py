@@ -39,7 +39,7 @@ def refuse_sparse_gram(X: Any) -> None:
 
 
 def holds_objects(X: Any) -> bool:
-    """Return whether X is no table of numbers: rows such as strings, or arrays of several shapes."""
+    """Return whether X is not a table of numbers: rows such as strings, or arrays of several shapes."""
     if is_sparse(X):
         return False
     try:
@@ -183,7 +183,7 @@ def _checked(result: Any, shape: tuple[int, int]) -> DataArray:
 
 
 def symmetric(matrix: DataArray, name: str) -> DataArray:
-    """Return a kernel matrix that is square and symmetric; the same object where it is so but for rounding."""
+    """Return a kernel matrix that is square and symmetric; the same object if it is so up to rounding."""
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(
             f"{name} has shape {matrix.shape}; with kernel='precomputed' fit needs the square matrix of kernel values "

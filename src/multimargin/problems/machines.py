@@ -183,7 +183,7 @@ class Machine:
     source: str = ""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Choices go by their names, so that any format that holds plain values can hold a machine."""
+        """Choices are stored by name, so that any format for plain values can store a machine."""
         return self.__dict__ | {"bound": self.bound.value}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -19,14 +19,14 @@ from multimargin.problems.training_set import TrainingSet
 
 
 class Loss(Enum):
-    """How a margin short by xi is charged: C xi, or C xi^2."""
+    """Cost of a margin that is short by xi: C xi, or C xi^2."""
 
     HINGE = "hinge"
     SQUARED_HINGE = "squared_hinge"
 
 
 class Bias(Enum):
-    """How f_c gets a constant b_c.
+    """How the bias b_c of f_c is trained.
 
     None (DGI11 section 3), one that is regularised like the weights: the kernel k + 1 (HL02 (10)), or a free one,
     which adds the constraints sum_i beta_ic = 0 to the dual (WWDOC Problem 2).
@@ -64,7 +64,7 @@ class DualProblem:
     given_store: KernelStore | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what the memory would not hold before minutes go into it; numbers were counted at 5,000 classes."""
+        """Refuse problems that would not fit into memory, before training; sizes were counted at 5,000 classes."""
         n, d = self.n_examples, self.n_classes
         by_class = self.machine is MACHINES["ova"]  # solved a class at a time
         check_room(

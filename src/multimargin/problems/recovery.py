@@ -153,7 +153,7 @@ def _least_violating(line: _Line, peak: FloatArray, gradient: FloatArray) -> Flo
 def _recover_unstructured(
     problem: DualProblem, beta: FloatArray, gradient: FloatArray, members: np.ndarray, y: int
 ) -> FloatArray:
-    """For a machine of a user's own without the usual form: a point, the best of a line, or a linear program each.
+    """For a user-defined machine without the usual structure: a point, the best of a line, or a linear program each.
 
     The program leaves out what the squared hinge charges, so that it can miss the best a of such a machine.
     """

@@ -27,7 +27,7 @@ MOST_STEPS = 200
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Variables of all groups one after the other: y = +1 or -1, what a step is weighted by (C), and upper bounds.
+    """Variables of all groups one after the other: y = +1 or -1, step weights (C), and upper bounds.
 
     ``starts`` is where each group, none of which is empty, begins.
     """
@@ -59,7 +59,7 @@ class Groups:
 
 
 def balance_groups(groups: Groups, amounts: FloatArray, movable: BoolArray) -> tuple[FloatArray, BoolArray]:
-    r"""Return the nearest amounts within the bounds whose signed sums are zero, and of which groups they are.
+    r"""Return the nearest amounts within the bounds whose signed sums are zero, and which groups succeeded.
 
     Solves   min :math:`\frac12 \sum (a' - a)^2 / C` under the bounds and the sum of each group, over the movable ones.
     Given    amounts within the bounds.

@@ -46,7 +46,7 @@ class TrainingSet:
 
     @property
     def kernel_data(self) -> DataMatrix:
-        """What kernel values are computed or taken from."""
+        """The data from which kernel values are computed or taken."""
         return self.X if self.gram is None else self.gram
 
     @property
@@ -152,7 +152,7 @@ def _checked_weights(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
 
 
 def _refuse_too_few(codes: IntArray) -> None:
-    """Refuse weights that leave no classes to tell apart; scripts match the beginnings, which are LIBSVM's."""
+    """Refuse weights that leave fewer than two classes; the messages begin as LIBSVM's, because scripts match them."""
     if not len(codes):
         raise ValueError(
             "Invalid input - all samples have zero or negative weights, which leave every row out; give some of them a "

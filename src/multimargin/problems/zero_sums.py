@@ -53,7 +53,7 @@ def _mass(beta: FloatArray) -> float:
 
 
 def movable_support(amounts: FloatArray) -> Movable:
-    """Every variable above zero: the sums can always be mended, at worst by a = 0, and no support vector is new."""
+    """Every variable above zero: the sums can always be balanced, at worst by a = 0, without new support vectors."""
     return Movable(amounts > 0, np.zeros(len(amounts), dtype=np.bool_))
 
 
@@ -170,7 +170,7 @@ class _Projection:
 
     @cached_property
     def floor(self) -> float:
-        """What is added to curvatures, so that they are no singular matrices."""
+        """Added to curvatures so that they are not singular."""
         whole = self._curvature(self.movable.variables)
         return max(1e-9 * float(np.abs(np.diag(whole)).max()), float(np.finfo(float).tiny))
 

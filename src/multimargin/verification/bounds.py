@@ -203,7 +203,7 @@ def generalization_bound(  # noqa: PLR0913 - the arguments of the theorem
 
 @dataclass(frozen=True)
 class _Given:
-    """What all pairs share."""
+    """Common quantities of all pairs."""
 
     margin: float
     delta: float
@@ -301,7 +301,7 @@ def _pairs_of(model: Any, points: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def _binary_pairs(expansion: PairModel | LinearModel, points: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Of machines that are made of one function for each pair."""
+    """For machines with one function for each pair."""
     if isinstance(expansion, LinearModel):
         return (expansion.coef**2).sum(axis=1), expansion.intercept, expansion.raw_scores(points)
     at_support = expansion.pair_scores(_support_rows(expansion, points)) - expansion.intercept
@@ -313,7 +313,7 @@ def _binary_pairs(expansion: PairModel | LinearModel, points: Any) -> tuple[Floa
 
 
 def _class_pairs(expansion: KernelModel | LinearModel, points: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Of machines with one function for each class: differences of two."""
+    """For machines with one function for each class: differences of two."""
     if isinstance(expansion, LinearModel):
         products, scores = expansion.coef @ expansion.coef.T, expansion.raw_scores(points)
     else:
