@@ -35,6 +35,19 @@ def kill_sends_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "kill", lambda process, number: _thread.interrupt_main(number))
 
 
+@pytest.fixture
+def figures_in_memory() -> Iterator[None]:
+    """Draw without a screen, and close all figures afterwards."""
+    import matplotlib as mpl
+
+    with mpl.rc_context():
+        mpl.use("Agg")
+        from matplotlib import pyplot
+
+        yield
+        pyplot.close("all")
+
+
 HERE = Path(__file__).parent
 FOLDERS_WITH_MARKS = ("contract", "research")
 # Files of tests, and single tests, that take seconds.

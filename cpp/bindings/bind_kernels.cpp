@@ -1,4 +1,11 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
 #include <numeric>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "arrays.hpp"
 #include "kernel/gram_matrix.hpp"
@@ -176,22 +183,37 @@ class CachedRows {
     std::unique_ptr<RowCache<float>> cache_;
 };
 
+// In the order of the enumerations.
+constexpr const char* form_names[] = {"dot", "squared_difference", "absolute_difference"};
+constexpr const char* transform_names[] = {
+#define MM_NAME(name, value) #name,
+    MM_TRANSFORMS(MM_NAME)
+#undef MM_NAME
+};
+
+std::vector<std::string> names_of(std::span<const char* const> names) { return {names.begin(), names.end()}; }
+
+template <class Choice>
+Choice choice_of(std::span<const char* const> names, std::string_view name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) throw nb::value_error("the core has no form or transform of that name");
+    return static_cast<Choice>(found - names.begin());
+}
+
+void make_kernel(Kernel* kernel, const char* form, const char* transform, double scale, double shift, double offset,
+                 int degree) {
+    new (kernel) Kernel{{choice_of<simd::Form>(form_names, form),
+                         choice_of<simd::Transform>(transform_names, transform), scale, shift, offset, degree}};
+}
+
 }  // namespace
 
 void bind_kernels(nb::module_& module) {
-    nb::enum_<KernelKind>(module, "KernelKind")
-        .value("linear", KernelKind::linear)
-        .value("rbf", KernelKind::rbf)
-        .value("poly", KernelKind::poly)
-        .value("sigmoid", KernelKind::sigmoid)
-        .value("laplacian", KernelKind::laplacian);
+    module.def("forms", [] { return names_of(form_names); });
+    module.def("transforms", [] { return names_of(transform_names); });
     nb::class_<Kernel>(module, "Kernel")
-        .def(nb::init<>())
-        .def_rw("kind", &Kernel::kind)
-        .def_rw("gamma", &Kernel::gamma)
-        .def_rw("coef0", &Kernel::coef0)
-        .def_rw("degree", &Kernel::degree)
-        .def_rw("offset", &Kernel::offset);
+        .def("__init__", &make_kernel, "form"_a, "transform"_a, nb::kw_only(), "scale"_a = 1.0, "shift"_a = 0.0,
+             "offset"_a = 0.0, "degree"_a = 0);
     nb::class_<SparseData> sparse(module, "SparseData");
     bind_sparse<float, std::int32_t>(sparse);
     bind_sparse<float, std::int64_t>(sparse);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernel/kernel_source.hpp"
+#include "kernels.hpp"
 #include "problem/machine.hpp"
 #include "problem/problem.hpp"
 
@@ -112,7 +113,5 @@ inline double violation_of(const Problem& problem, const FullState& state, Index
     for (std::size_t p = 0; p < n; ++p) a[p] = state.variable(static_cast<Index>(p), example);
     return example_violation(problem.machine().bound, gradient, a, problem.cap(example));
 }
-
-inline Kernel rbf(double gamma) { return {KernelKind::rbf, gamma, 0.0, 0, 0.0}; }
 
 }  // namespace multimargin::testing

@@ -15,8 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from multimargin import SVC, verify
 from multimargin.base.matrices import distinct_rows, same_values, variance
-from multimargin.kernels.spec import KERNELS, KernelSpec
+from multimargin.kernels.spec import KernelSpec
 from multimargin.kernels.store import KernelStore, pays_as_sparse
+from multimargin.kernels.table import KERNELS
 from multimargin.problems.problem import Loss
 from multimargin.solvers.options import PAIR_CHOICES, SolverChoice
 from support.helpers import duals, each_loss, each_machine

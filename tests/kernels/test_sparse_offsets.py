@@ -11,8 +11,9 @@ from sklearn.datasets import load_iris
 
 from multimargin import SVC, SVCCV, OnlineSVC, verify
 from multimargin.base.matrices import column_deviations, variance
-from multimargin.kernels.spec import KERNELS, KernelSpec
+from multimargin.kernels.spec import KernelSpec
 from multimargin.kernels.store import KernelStore, offsets_of
+from multimargin.kernels.table import KERNELS
 from support.helpers import duals
 
 EPSILON = float(np.finfo(np.float64).eps)

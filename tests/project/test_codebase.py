@@ -18,7 +18,6 @@ import pytest
 
 import multimargin
 from multimargin import _core
-from multimargin.kernels import spec
 from multimargin.problems import machines, problem
 from multimargin.solvers import options, report
 from multimargin.solvers.linear import core as linear_core
@@ -258,9 +257,6 @@ def _field_names(cls: Any) -> set[str]:
 def test_structs_are_mirrored() -> None:
     assert _field_names(options.SolverOptions) == _public(_core.Options)
     assert _field_names(report.Progress) == _public(_core.Progress)
-    given = {"function", "indefinite", "tested_rows", "tested_all", "squarings"}  # of kernels whose values are given
-    python_only = {"name", *given}
-    assert _field_names(spec.KernelSpec) - python_only == _public(_core.Kernel) - {"kind"}
     renamed = {"n_iter": "iterations", "traces": "trace"}
     left_out = {"n_support"}  # Python counts the support vectors of the model itself
     reported = {renamed.get(name, name) for name in _field_names(report.SolverReport)}
@@ -291,10 +287,6 @@ def test_option_defaults_are_mirrored() -> None:
     ):
         for name in _public(type(theirs)):
             assert getattr(ours, name) == getattr(theirs, name), name
-
-
-def test_kernel_names_are_mirrored() -> None:
-    assert list(spec.KERNELS) == [kind.name for kind in _core.KernelKind]
 
 
 def _stub_names(body: list[ast.stmt]) -> set[str]:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import click
 import numpy as np
@@ -20,6 +21,7 @@ import pytest
 
 from multimargin import MACHINES
 from multimargin.cli import main
+from multimargin.kernels.table import KERNELS
 from multimargin.problems.coupling import coupling_matrix
 from support.printed import matches
 
@@ -49,13 +51,14 @@ def blocks(page: Path) -> list[tuple[int, str, str | None]]:
 def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # whatever a snippet writes
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for line, code, shown in blocks(page):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            # Empty lines in front, so that a failure names the line of the page.
-            exec(compile("\n" * line + code, str(page), "exec"), namespace)
-        if shown is not None:
-            assert matches(shown.splitlines(), printed.getvalue()), f"line {line} printed\n{printed.getvalue()}"
+    with mock.patch.dict(KERNELS):  # a page adds to it
+        for line, code, shown in blocks(page):
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                # Empty lines in front, so that a failure names the line of the page.
+                exec(compile("\n" * line + code, str(page), "exec"), namespace)
+            if shown is not None:
+                assert matches(shown.splitlines(), printed.getvalue()), f"line {line} printed\n{printed.getvalue()}"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=named)
@@ -81,7 +84,8 @@ def test_words_are_common(page: Path) -> None:
 
 
 def test_every_other_block_is_known() -> None:
-    known = {"python", "text", "{include}", "{toctree}", "console"}  # the last is run by test_command_line_docs
+    # console is run by test_command_line_docs, diff by kernels/test_table
+    known = {"python", "text", "{include}", "{toctree}", "console", "diff"}
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert [page.name for page in PAGES if "```console" in page.read_text(encoding="utf-8")] == ["command_line.md"]
     opened = re.findall(r"^```(\S*)", text, re.MULTILINE)[::2]

@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 
 from multimargin import MACHINES, SVC, SVCCV, LinearSVC, LinearSVCCV, from_sklearn
 from multimargin._typing import FloatArray
-from multimargin.kernels.spec import KERNELS
+from multimargin.kernels.table import KERNELS
 from multimargin.model_selection.pair_selection import PerPairSVC
 from support.helpers import own_machines
 

@@ -13,9 +13,13 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import StratifiedKFold
 
 from multimargin import SVC
-from multimargin._typing import BoolArray, FloatArray, IntArray
+from multimargin._typing import FloatArray, IntArray
+from multimargin.model_selection.evaluation import UnitResult
 from multimargin.model_selection.resume import ResumeDirectory
 from multimargin.model_selection.search_table import Outcome, SearchTable
+
+CS = np.array([0.5, 2.0, 8.0])
+GAMMAS = np.array([0.1, 0.5])
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,22 +33,6 @@ class Problem:
     params: dict[str, Any]
     folds: tuple[Any, ...]
     scorers: dict[str, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """Stands in for a UnitResult."""
-
-    gamma: float
-    fold: int
-    Cs: FloatArray
-    scores: dict[str, FloatArray]
-    n_support: IntArray
-    n_iter: IntArray
-    fit_seconds: FloatArray
-    score_seconds: FloatArray
-    converged: BoolArray
-    stopped: BoolArray
 
 
 def make_problem(n_samples: int = 120, n_folds: int = 3, **params: Any) -> Problem:
@@ -70,7 +58,7 @@ def evaluate_unit(problem: Any, gamma: float, fold: int, Cs: FloatArray) -> Outc
     for name, scorer in problem.scorers.items():
         judge = scorer or (lambda model, X, y: model.score(X, y))
         scores[name] = np.array([judge(model, problem.X[test], labels[test]) for model in models])
-    return Result(
+    return UnitResult(
         gamma=gamma,
         fold=fold,
         Cs=Cs,
@@ -120,7 +108,7 @@ def assert_same(table: SearchTable, expected: SearchTable) -> None:
 
 def open_directory(path: Path, problem: Problem) -> ResumeDirectory:
     """Return a directory for the results of a problem."""
-    return ResumeDirectory.open(path, problem, Result)
+    return ResumeDirectory.open(path, problem, UnitResult)
 
 
 def refuse(*_: Any) -> Any:

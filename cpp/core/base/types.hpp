@@ -12,7 +12,6 @@ namespace multimargin {
 
 using Index = std::ptrdiff_t;
 
-enum class KernelKind { linear, rbf, poly, sigmoid, laplacian };
 enum class Bound { box, simplex };
 enum class Loss { hinge, squared_hinge };
 enum class SolverKind {

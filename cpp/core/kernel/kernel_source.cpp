@@ -44,7 +44,7 @@ class DenseColumns final : public KernelColumns<T> {
     DenseColumns(const DenseSource& source, const DenseView& data, std::span<const Index> columns)
         : KernelColumns<T>(static_cast<Index>(columns.size())),
           source_(source),
-          evaluation_(source.kernel().evaluation()),
+          evaluation_(source.kernel()),
           n_features_(data.columns()),
           panels_(checked_product(this->n_panels() * panel_width, std::max<Index>(n_features_, 1))) {
         // Some rows at a time, so that neighbours in a panel are written together.
@@ -151,37 +151,20 @@ void KernelColumns<T>::panel_rows(const KernelRows& rows, Index first_row, Index
 template class KernelColumns<float>;
 template class KernelColumns<double>;
 
-simd::Evaluation Kernel::evaluation() const {
-    using simd::Form;
-    using simd::Transform;
-    switch (kind) {
-        case KernelKind::linear: return {Form::dot, Transform::identity, 1.0, 0.0, offset, 0};
-        case KernelKind::rbf: return {Form::squared_difference, Transform::exponential, -gamma, 0.0, offset, 0};
-        case KernelKind::poly: return {Form::dot, Transform::power, gamma, coef0, offset, degree};
-        case KernelKind::sigmoid: return {Form::dot, Transform::hyperbolic_tangent, gamma, coef0, offset, 0};
-        case KernelKind::laplacian: return {Form::absolute_difference, Transform::exponential, -gamma, 0.0, offset, 0};
-    }
-    throw std::logic_error("unknown kernel kind");
-}
-
 double Kernel::diagonal(double squared_norm) const {
-    switch (kind) {
-        case KernelKind::rbf:
-        case KernelKind::laplacian: return 1.0 + offset;
-        case KernelKind::poly: return std::pow(gamma * squared_norm + coef0, degree) + offset;
-        case KernelKind::sigmoid: return std::tanh(gamma * squared_norm + coef0) + offset;
-        default: return squared_norm + offset;
-    }
+    return simd::value_of(*this, shift_invariant() ? 0.0 : squared_norm);
 }
 
 bool Kernel::fits_float32(double squared_norm) const {
     if (!(squared_norm <= largest_in_float32)) return false;
-    const bool scaled = kind != KernelKind::linear, shifted = kind == KernelKind::poly || kind == KernelKind::sigmoid;
-    if (scaled && gamma != 0.0 && !(gamma >= 1.0 / largest_in_float32 && gamma <= largest_in_float32)) return false;
-    if (shifted && !(std::abs(coef0) <= largest_in_float32)) return false;
-    const double base = gamma * squared_norm + std::abs(coef0);
-    const double value = kind == KernelKind::poly ? std::pow(base, degree) + offset : diagonal(squared_norm);
-    return std::abs(value) <= largest_value_in_float32;
+    const double factor = std::abs(scale);
+    if (factor != 0.0 && !(factor >= 1.0 / largest_in_float32 && factor <= largest_in_float32)) return false;
+    if (!(std::abs(shift) <= largest_in_float32)) return false;
+    if (shift_invariant()) return std::abs(diagonal(0.0)) <= largest_value_in_float32;
+    Kernel largest = *this;  // |x'z| is at most the largest |x|^2, and transforms of products grow with their size
+    largest.scale = factor;
+    largest.shift = std::abs(shift);
+    return std::abs(largest.diagonal(squared_norm)) <= largest_value_in_float32;
 }
 
 DenseSource::DenseSource(DenseView data, Kernel kernel, const simd::Table& table)
@@ -216,18 +199,18 @@ std::unique_ptr<KernelColumns<float>> DenseSource::foreign_columns_f32(const Dat
 }
 
 // Rounding x to float32 moves it by 6e-8 |x|, and exp(-gamma d^2) changes by at most 0.86 sqrt(gamma) for a unit of d:
-// 5e-8 sqrt(gamma) |x|. The laplacian changes by gamma for a unit of the 1-norm.
+// 5e-8 sqrt(gamma) |x|. A transform of the 1-norm changes by at most gamma for a unit of it.
 bool DenseSource::accurate_in_float32() const {
     if (!kernel_.shift_invariant()) return false;
     constexpr double largest_exponent = 60.0;
-    const bool squared = kernel_.kind == KernelKind::rbf;
+    const bool squared = kernel_.form == simd::Form::squared_difference;
     for (Index i = 0; i < data_.rows(); ++i) {
         double size = 0.0;
         for (Index k = 0; k < data_.columns(); ++k) {
             const double x = data_.at(i, k) - centre_[unsigned_index(k)];
             size += squared ? x * x : std::abs(x);
         }
-        if (kernel_.gamma * size > (squared ? largest_exponent : std::sqrt(largest_exponent))) return false;
+        if (std::abs(kernel_.scale) * size > (squared ? largest_exponent : std::sqrt(largest_exponent))) return false;
     }
     return true;
 }

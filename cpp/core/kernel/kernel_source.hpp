@@ -11,16 +11,11 @@
 
 namespace multimargin {
 
-struct Kernel {
-    KernelKind kind = KernelKind::rbf;
-    double gamma = 1.0;
-    double coef0 = 0.0;
-    int degree = 3;
-    double offset = 0.0;  // added to every value: 1 for the regularised bias, HL02 (10)
-
+// What a kernel is here: a form and a transform with their numbers. Names and parameters are known to Python alone.
+// The offset is 1 for the regularised bias, HL02 (10).
+struct Kernel : simd::Evaluation {
     // Whether k(x + s, z + s) = k(x, z), so that data may be centred before rounding to float32.
-    bool shift_invariant() const { return kind == KernelKind::rbf || kind == KernelKind::laplacian; }
-    simd::Evaluation evaluation() const;
+    bool shift_invariant() const { return form != simd::Form::dot; }
     // k(x, x), given |x|^2.
     double diagonal(double squared_norm) const;
     // Whether float32 carries rows of such a length, these parameters, and the values with squares to compare.

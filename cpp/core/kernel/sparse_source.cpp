@@ -123,7 +123,7 @@ class SparseColumns final : public KernelColumns<T> {
         : KernelColumns<T>(static_cast<Index>(columns.size())),
           source_(source),
           data_(data),
-          evaluation_(source.kernel().evaluation()),
+          evaluation_(source.kernel()),
           columns_(columns.begin(), columns.end()),
           norms_(unsigned_index(this->n_panels() * panel_width), T(0)) {
         T largest = 0;
@@ -182,7 +182,7 @@ class SparseColumns final : public KernelColumns<T> {
                 const double distance = distance_by_differences(evaluation_.form, source_.data(),
                                                                 rows.numbers[unsigned_index(first_row + r)], data_,
                                                                 columns_[unsigned_index(j)]);
-                out[j] = static_cast<T>(std::exp(evaluation_.scale * distance) + evaluation_.offset);
+                out[j] = static_cast<T>(simd::value_of(evaluation_, distance));
             }
         }
     }
@@ -313,8 +313,8 @@ SparseSource::SparseSource(CsrView data, Kernel kernel, const simd::Table& table
     : data_(data),
       kernel_(kernel),
       table_(table),
-      norms_f32_(norms_of<float>(table, kernel.evaluation().form, data)),
-      norms_f64_(norms_of<double>(table, kernel.evaluation().form, data)) {
+      norms_f32_(norms_of<float>(table, kernel.form, data)),
+      norms_f64_(norms_of<double>(table, kernel.form, data)) {
     for (Index i = 0; i < data_.rows(); ++i) {
         const double square = squared_norm(i);
         longest_ = square <= longest_ ? longest_ : square;  // one that is not a number stays
@@ -359,14 +359,14 @@ const CsrView& SparseSource::checked(const DataView& data) const {
 std::unique_ptr<KernelColumns<double>> SparseSource::foreign_columns(const DataView& data,
                                                                      std::span<const Index> columns) const {
     const CsrView& points = checked(data);
-    const std::vector<double> norms = norms_of<double>(table_, kernel_.evaluation().form, points);
+    const std::vector<double> norms = norms_of<double>(table_, kernel_.form, points);
     return std::make_unique<SparseColumns<double>>(*this, points, columns, norms);
 }
 
 std::unique_ptr<KernelColumns<float>> SparseSource::foreign_columns_f32(const DataView& data,
                                                                         std::span<const Index> columns) const {
     const CsrView& points = checked(data);
-    const std::vector<float> norms = norms_of<float>(table_, kernel_.evaluation().form, points);
+    const std::vector<float> norms = norms_of<float>(table_, kernel_.form, points);
     return std::make_unique<SparseColumns<float>>(*this, points, columns, norms);
 }
 

@@ -26,7 +26,7 @@ constexpr double worth_waking = 1e6;
 static_assert(SlotScores::most_waiting <= panel_width);
 
 SlotScores::SlotScores(const Kernel& kernel, Index n_features, Index n_columns)
-    : evaluation_(kernel.evaluation()),
+    : evaluation_(kernel),
       n_features_(n_features),
       n_columns_(n_columns),
       n_strips_(round_up(n_columns, panel_width) / panel_width),

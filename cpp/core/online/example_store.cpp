@@ -28,7 +28,7 @@ void Arrivals::add(Index slot, const double* x, Index n_features) {
 }
 
 KeptExamples::KeptExamples(const Kernel& kernel, Index n_features)
-    : kernel_(kernel), evaluation_(kernel.evaluation()), n_features_(n_features) {
+    : kernel_(kernel), evaluation_(kernel), n_features_(n_features) {
     if (n_features < 1) throw std::invalid_argument("an example needs at least one feature");
 }
 
@@ -115,7 +115,7 @@ void KeptExamples::place(Index slot, const double* x) {
         panel[k * panel_width] = x[k];
         square += x[k] * x[k];
     }
-    diagonals_[unsigned_index(slot)] = kernel_.diagonal(kernel_.shift_invariant() ? 0.0 : square);
+    diagonals_[unsigned_index(slot)] = kernel_.diagonal(square);
     std::copy_n(x, n_features_, examples_.begin() + slot * n_features_);
     ++n_kept_;
 }

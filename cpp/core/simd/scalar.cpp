@@ -9,25 +9,28 @@ namespace multimargin::simd {
 
 namespace {
 
-double power(double base, int degree) {
-    double result = 1.0;
-    if (degree <= most_factors) {
-        for (int i = 0; i < degree; ++i) result *= base;
-        return result;
-    }
-    for (int left = degree; left > 0; left /= 2, base *= base) {
-        if (left % 2 == 1) result *= base;
-    }
-    return result;
+template <class T>
+T decaying_exponential(T z) {
+    return std::exp(z);
 }
 
-double transformed(double s, const Evaluation& e) {
-    const double z = e.scale * s + e.shift;
-    switch (e.transform) {
-        case Transform::identity: return z + e.offset;
-        case Transform::exponential: return std::exp(z) + e.offset;
-        case Transform::power: return power(z, e.degree) + e.offset;
-        case Transform::hyperbolic_tangent: return std::tanh(z) + e.offset;
+template <class T>
+T hyperbolic_tangent(T z) {
+    return std::tanh(z);
+}
+
+template <class T>
+T integer_power(T base, int degree) {
+    return std::pow(base, degree);
+}
+
+double transformed(double z, Transform transform, [[maybe_unused]] int degree) {
+    using T = double;
+    switch (transform) {
+#define MM_VALUE(name, value) \
+    case Transform::name: return value;
+        MM_TRANSFORMS(MM_VALUE)
+#undef MM_VALUE
     }
     return 0.0;
 }
@@ -50,7 +53,7 @@ void tile(const Tile<T>& t, const Evaluation& e) {
                 s += form(static_cast<double>(t.rows[r * t.n_features + k]),
                           static_cast<double>(t.panel[k * panel_width + j]), e.form);
             }
-            t.out[r * t.ld + j] = static_cast<T>(transformed(s, e));
+            t.out[r * t.ld + j] = static_cast<T>(value_of(e, s));
         }
     }
 }
@@ -308,12 +311,16 @@ template <class T>
 void sparse_tile(const SparseTile<T>& t, const Evaluation& e) {
     for (Size r = 0; r < t.n_rows; ++r) {
         for (Size j = 0; j < panel_width; ++j) {
-            t.out[r * t.ld + j] = static_cast<T>(transformed(sparse_form(t, r, j, e.form), e));
+            t.out[r * t.ld + j] = static_cast<T>(value_of(e, sparse_form(t, r, j, e.form)));
         }
     }
 }
 
 }  // namespace
+
+double value_of(const Evaluation& e, double form) {
+    return transformed(e.scale * form + e.shift, e.transform, e.degree) + e.offset;
+}
 
 // DGI11 A.1, twice the gain. A singular pair whose gradient is not orthogonal to the null
 // direction has an infinite unconstrained gain; it is ranked by a very large number, so that

@@ -3,6 +3,8 @@
 // instruction set can never be merged by the linker into code for an older one.
 #pragma once
 
+#include "transforms.hpp"
+
 namespace multimargin::simd {
 
 using Size = long long;
@@ -11,21 +13,25 @@ using Size = long long;
 inline constexpr Size panel_width = 64;
 
 enum class Form { dot, squared_difference, absolute_difference };
-// A power of at most so many factors is multiplied out, one of more by repeated squaring: a degree of 1e9 takes no
-// longer than one of 60.
-inline constexpr int most_factors = 64;
 
-enum class Transform { identity, exponential, power, hyperbolic_tangent };
+enum class Transform {
+#define MM_NAME(name, value) name,
+    MM_TRANSFORMS(MM_NAME)
+#undef MM_NAME
+};
 
 // value = transform(scale * form(x, z) + shift) + offset
 struct Evaluation {
-    Form form;
-    Transform transform;
-    double scale;
-    double shift;
-    double offset;
-    int degree;
+    Form form = Form::dot;
+    Transform transform = Transform::identity;
+    double scale = 1.0;
+    double shift = 0.0;
+    double offset = 0.0;
+    int degree = 0;
 };
+
+// The value in plain C++, for form(x, z).
+double value_of(const Evaluation&, double form);
 
 template <class T>
 struct Tile {

@@ -30,28 +30,13 @@ struct Finish {
           offset(broadcast(static_cast<T>(e.offset))),
           degree(e.degree) {}
 
-    Vec<T> operator()(Vec<T> s) const {
-        const Vec<T> z = s * scale + shift;
-        if constexpr (transform == Transform::exponential) return decaying_exponential<T>(z) + offset;
-        if constexpr (transform == Transform::hyperbolic_tangent) {
-            return static_cast<T>(1) - static_cast<T>(2) / (exponential<T>(z + z) + static_cast<T>(1)) + offset;
-        }
-        if constexpr (transform == Transform::power) {
-            return power(z) + offset;
-        }
-        return z + offset;
-    }
+    Vec<T> operator()(Vec<T> s) const { return transformed(s * scale + shift) + offset; }
 
-    Vec<T> power(Vec<T> base) const {
-        Vec<T> value = broadcast(static_cast<T>(1));
-        if (degree <= most_factors) {
-            for (int i = 0; i < degree; ++i) value = value * base;
-            return value;
-        }
-        for (int left = degree; left > 0; left /= 2, base = base * base) {
-            if (left % 2 == 1) value = value * base;
-        }
-        return value;
+    Vec<T> transformed(Vec<T> z) const {
+#define MM_VALUE(name, value) \
+    if constexpr (transform == Transform::name) return value;
+        MM_TRANSFORMS(MM_VALUE)
+#undef MM_VALUE
     }
 };
 
@@ -126,10 +111,10 @@ void tile_of(const Tile<T>& t, const Evaluation& e) {
 template <class T, Form form>
 void tile_of_form(const Tile<T>& t, const Evaluation& e) {
     switch (e.transform) {
-        case Transform::identity: return tile_of<T, form, Transform::identity>(t, e);
-        case Transform::exponential: return tile_of<T, form, Transform::exponential>(t, e);
-        case Transform::power: return tile_of<T, form, Transform::power>(t, e);
-        case Transform::hyperbolic_tangent: return tile_of<T, form, Transform::hyperbolic_tangent>(t, e);
+#define MM_TILE(name, value) \
+    case Transform::name: return tile_of<T, form, Transform::name>(t, e);
+        MM_TRANSFORMS(MM_TILE)
+#undef MM_TILE
     }
 }
 

@@ -137,9 +137,9 @@ TEST(square_kernel_of_any_kind_and_size) {
     const Clouds clouds(130, 5, 3, 6);
     Monitor monitor(nullptr, infinity);
     ThreadTeam team(2);
-    for (const KernelKind kind :
-         {KernelKind::linear, KernelKind::rbf, KernelKind::poly, KernelKind::sigmoid, KernelKind::laplacian}) {
-        const DenseSource source(clouds.view(), {kind, 0.4, 0.5, 3, 1.0});
+    for (const Kernel& kernel : {testing::linear(1.0), testing::rbf(0.4, 1.0), testing::poly(0.4, 0.5, 3, 1.0),
+                                 testing::sigmoid(0.4, 0.5, 1.0), testing::laplacian(0.4, 1.0)}) {
+        const DenseSource source(clouds.view(), kernel);
         for (const Index n : {0, 1, 63, 64, 65, 128, 130}) {
             std::vector<Index> rows(unsigned_index(n));
             std::iota(rows.begin(), rows.end(), Index{0});

@@ -12,11 +12,8 @@ namespace {
 
 using testing::Numbers;
 
-const Kernel kernels[] = {{KernelKind::linear, 1.0, 0.0, 0, 0.0},
-                          {KernelKind::rbf, 0.7, 0.0, 0, 1.0},
-                          {KernelKind::poly, 0.5, 1.0, 3, 0.0},
-                          {KernelKind::sigmoid, 0.2, -0.1, 0, 0.0},
-                          {KernelKind::laplacian, 0.4, 0.0, 0, 0.0}};
+const Kernel kernels[] = {testing::linear(), testing::rbf(0.7, 1.0), testing::poly(0.5, 1.0, 3),
+                          testing::sigmoid(0.2, -0.1), testing::laplacian(0.4)};
 
 double naive(const Kernel& kernel, const double* x, const double* z, Index n) {
     double dot = 0.0, squares = 0.0, sizes = 0.0;
@@ -25,12 +22,13 @@ double naive(const Kernel& kernel, const double* x, const double* z, Index n) {
         squares += (x[k] - z[k]) * (x[k] - z[k]);
         sizes += std::abs(x[k] - z[k]);
     }
-    switch (kernel.kind) {
-        case KernelKind::linear: return dot + kernel.offset;
-        case KernelKind::rbf: return std::exp(-kernel.gamma * squares) + kernel.offset;
-        case KernelKind::poly: return std::pow(kernel.gamma * dot + kernel.coef0, kernel.degree) + kernel.offset;
-        case KernelKind::sigmoid: return std::tanh(kernel.gamma * dot + kernel.coef0) + kernel.offset;
-        case KernelKind::laplacian: return std::exp(-kernel.gamma * sizes) + kernel.offset;
+    const double sums[] = {dot, squares, sizes};
+    const double u = kernel.scale * sums[static_cast<int>(kernel.form)] + kernel.shift;
+    switch (kernel.transform) {
+        case simd::Transform::identity: return u + kernel.offset;
+        case simd::Transform::exponential: return std::exp(u) + kernel.offset;
+        case simd::Transform::power: return std::pow(u, kernel.degree) + kernel.offset;
+        case simd::Transform::hyperbolic_tangent: return std::tanh(u) + kernel.offset;
     }
     return 0.0;
 }
@@ -117,9 +115,9 @@ TEST(kernel_source_range_of_float32) {
     }
     const std::vector<double> X{1e3, 0.0, 0.0, 1.0};
     const DenseView data(X.data(), 2, 2);
-    CHECK(!DenseSource(data, {KernelKind::poly, 1.0, 1.0, 8, 0.0}).fits_float32());
-    CHECK(!DenseSource(data, {KernelKind::rbf, 1e200, 0.0, 0, 0.0}).fits_float32());
-    CHECK(!DenseSource(data, {KernelKind::rbf, 1e-200, 0.0, 0, 0.0}).fits_float32());
+    CHECK(!DenseSource(data, testing::poly(1.0, 1.0, 8)).fits_float32());
+    CHECK(!DenseSource(data, testing::rbf(1e200)).fits_float32());
+    CHECK(!DenseSource(data, testing::rbf(1e-200)).fits_float32());
 }
 
 TEST(kernel_source_sizes_are_checked) {

@@ -47,11 +47,8 @@ struct SparseCase {
     std::vector<double> dense;
 };
 
-const Kernel kernels[] = {{KernelKind::linear, 1.0, 0.0, 0, 0.0},
-                          {KernelKind::rbf, 0.2, 0.0, 0, 1.0},
-                          {KernelKind::poly, 0.3, 1.0, 3, 0.0},
-                          {KernelKind::sigmoid, 0.2, -0.1, 0, 0.0},
-                          {KernelKind::laplacian, 0.2, 0.0, 0, 0.0}};
+const Kernel kernels[] = {testing::linear(), testing::rbf(0.2, 1.0), testing::poly(0.3, 1.0, 3),
+                          testing::sigmoid(0.2, -0.1), testing::laplacian(0.2)};
 
 template <class T>
 AlignedVector<T> block(const KernelSource& source, std::span<const Index> rows, std::span<const Index> columns) {
@@ -223,7 +220,7 @@ TEST(sparse_source_keeps_small_distances_beside_large_norms) {
             const auto single = block<float>(source, all, all);
             for (Index r = 0; r < c.n; ++r) {
                 for (Index j = 0; j < c.n; ++j) {
-                    const simd::Evaluation e = kernel.evaluation();
+                    const simd::Evaluation& e = kernel;
                     const double distance = distance_by_differences(e.form, c.view(), r, c.view(), j);
                     const double expected = std::exp(e.scale * distance) + e.offset;
                     CHECK_CLOSE(exact[unsigned_index(r * c.n + j)], expected, 1e-12);

@@ -6,6 +6,7 @@
 
 #include "base/rng.hpp"
 #include "check.hpp"
+#include "kernels.hpp"
 #include "online/slot_coefficients.hpp"
 
 namespace multimargin {
@@ -20,18 +21,10 @@ std::vector<double> draw_point(Rng& rng, Index n_features) {
     return x;
 }
 
-Kernel kernel_of(KernelKind kind) {
-    Kernel kernel;
-    kernel.kind = kind;
-    kernel.gamma = 0.5;
-    kernel.coef0 = 1.0;
-    return kernel;
-}
-
 // Examples that come and go, and steps on them, with the scores as they should be: by slot, columns side by side.
 struct Stream {
-    Stream(KernelKind kind, Index width, Index columns, std::uint64_t seed)
-        : kept(kernel_of(kind), width), scores(kernel_of(kind), width, columns), n_columns(columns), rng(seed) {}
+    Stream(const Kernel& kernel, Index width, Index columns, std::uint64_t seed)
+        : kept(kernel, width), scores(kernel, width, columns), n_columns(columns), rng(seed) {}
 
     void take_in() {
         const std::vector<double> x = draw_point(rng, kept.n_features());
@@ -96,14 +89,14 @@ bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
 }
 
-constexpr std::array kinds{KernelKind::rbf, KernelKind::linear, KernelKind::poly, KernelKind::laplacian};
+const std::array kernels{testing::rbf(0.5), testing::linear(), testing::poly(0.5, 1.0, 3), testing::laplacian(0.5)};
 
 }  // namespace
 
 TEST(slot_scores_hold_all_steps_at_any_time) {
-    for (const KernelKind kind : kinds) {
+    for (const Kernel& kernel : kernels) {
         for (const Index n_columns : {3, 70}) {
-            Stream stream(kind, 5, n_columns, 1);
+            Stream stream(kernel, 5, n_columns, 1);
             for (int round = 0; round < 12; ++round) {
                 stream.run(23, 0);
                 const std::vector<double> found = stream.all();
@@ -120,12 +113,12 @@ TEST(slot_scores_hold_all_steps_at_any_time) {
 }
 
 TEST(slot_scores_bits_do_not_depend_on_when_steps_are_added_nor_on_threads) {
-    for (const KernelKind kind : kinds) {
+    for (const Kernel& kernel : kernels) {
         std::vector<double> first;
         for (const Index every : {0, 1, 7}) {
             for (const Index n_threads : {1, 3}) {
                 QuickTeam team(n_threads);
-                Stream stream(kind, 37, 4, 2);
+                Stream stream(kernel, 37, 4, 2);
                 stream.team = &team;
                 stream.run(1500, every);
                 const std::vector<double> waiting = stream.all();
@@ -139,21 +132,21 @@ TEST(slot_scores_bits_do_not_depend_on_when_steps_are_added_nor_on_threads) {
 }
 
 TEST(slot_scores_rows_are_added_with_the_same_bits_as_steps_that_waited) {
-    Stream stream(KernelKind::rbf, 7, 5, 6);
+    Stream stream(testing::rbf(0.5), 7, 5, 6);
     for (int k = 0; k < 200; ++k) stream.take_in();
     const std::vector<double> before = stream.all(), change{0.5, 0.0, -0.3, 0.0, 0.1};
     std::vector<double> row(unsigned_index(stream.kept.n_slots()));
     stream.scores.add_step(stream.kept.example(3), change);
     const std::vector<double> waited = stream.all();
     CHECK_THROWS(stream.scores.add_row(row.data(), change), std::logic_error);
-    Stream again(KernelKind::rbf, 7, 5, 6);
+    Stream again(testing::rbf(0.5), 7, 5, 6);
     for (int k = 0; k < 200; ++k) again.take_in();
     again.scores.add_row(again.kept.point_row(again.kept.example(3)).data(), change);
     CHECK(!same_bits(before, waited) && same_bits(again.all(), waited));
 }
 
 TEST(slot_scores_take_no_more_steps_than_may_wait) {
-    Stream stream(KernelKind::rbf, 2, 3, 3);
+    Stream stream(testing::rbf(0.5), 2, 3, 3);
     stream.take_in();
     const std::vector<double> x(2, 0.0), change(3, 1.0);
     for (Index step = 0; step < SlotScores::most_waiting; ++step) stream.scores.add_step(x.data(), change);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "check.hpp"
+#include "kernels.hpp"
 #include "online/larank.hpp"
 #include "online/lasvm_set.hpp"
 
@@ -62,12 +63,6 @@ Machine relative_machine(Index n_classes, Bound bound) {
     return machine;
 }
 
-Kernel kernel_of(double gamma) {
-    Kernel kernel;
-    kernel.gamma = gamma;
-    return kernel;
-}
-
 // Errors of the members computed anew from the coefficients.
 void check_errors(const OnlineBinaries& learner, Index n_machines, double gamma) {
     const KeptState kept = learner.kept().state();
@@ -97,7 +92,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 
 TEST(member_rows_after_slots_changed_hands) {
     const auto examples = draw_examples(400, 3, 1);
-    KeptExamples kept(kernel_of(0.7), n_features);
+    KeptExamples kept(testing::rbf(0.7), n_features);
     MemberRows all({0, 1, 2}, 20'000), some({2, 0}, 15'000);  // a few rows only
     MemberRows none({3}, 1'000);                              // nobody is of that class
     none.make_ready(kept);
@@ -146,7 +141,7 @@ TEST(member_rows_after_slots_changed_hands) {
 }
 
 TEST(member_rows_of_a_class_that_nobody_has) {
-    KeptExamples kept(kernel_of(0.7), n_features);
+    KeptExamples kept(testing::rbf(0.7), n_features);
     MemberRows none({3}, 1'000);
     none.make_ready(kept);
     const std::vector<double> x(unsigned_index(n_features), 0.5);
@@ -160,8 +155,8 @@ TEST(online_binaries_learn_the_same_bits_with_threads) {
     for (const OnlineScheme scheme : {OnlineScheme::ovo, OnlineScheme::ova}) {
         OnlineOptions options;
         options.cache_bytes = 300'000;
-        OnlineBinaries alone(kernel_of(3.0), n_features, scheme, 8, options, 0);
-        OnlineBinaries helped(kernel_of(3.0), n_features, scheme, 8, options, 0);
+        OnlineBinaries alone(testing::rbf(3.0), n_features, scheme, 8, options, 0);
+        OnlineBinaries helped(testing::rbf(3.0), n_features, scheme, 8, options, 0);
         QuickTeam team(3);
         helped.work_with(&team);
         const auto examples = draw_examples(5500, 8, 8);  // the last ones have work enough for threads
@@ -180,7 +175,7 @@ TEST(online_binaries_errors_and_sums_stay_right) {
     for (const OnlineScheme scheme : {OnlineScheme::ovo, OnlineScheme::ova}) {
         OnlineOptions options;
         options.cache_bytes = 50'000;
-        OnlineBinaries learner(kernel_of(1.5), n_features, scheme, 4, options, 0);
+        OnlineBinaries learner(testing::rbf(1.5), n_features, scheme, 4, options, 0);
         const auto examples = draw_examples(600, 4, 2);
         for (std::size_t i = 0; i < examples.size(); ++i) {
             learner.add(examples[i].x.data(), examples[i].label, 2.0, static_cast<Index>(i));
@@ -207,7 +202,7 @@ TEST(online_binaries_far_from_the_optimum_take_more_steps) {
         examples.push_back(std::move(e));
     }
     for (const double cap : {0.1, 1000.0}) {
-        OnlineBinaries learner(kernel_of(1.0), n_features, OnlineScheme::ovo, 2, OnlineOptions{}, 0);
+        OnlineBinaries learner(testing::rbf(1.0), n_features, OnlineScheme::ovo, 2, OnlineOptions{}, 0);
         for (std::size_t i = 0; i < examples.size(); ++i) {
             learner.add(examples[i].x.data(), examples[i].label, cap, static_cast<Index>(i));
         }
@@ -221,7 +216,7 @@ TEST(online_binaries_restored_goes_on_with_the_same_bits) {
         OnlineOptions options;
         options.selection = selection;
         options.budget = 150;
-        OnlineBinaries first(kernel_of(1.0), n_features, OnlineScheme::ovo, 3, options, 7);
+        OnlineBinaries first(testing::rbf(1.0), n_features, OnlineScheme::ovo, 3, options, 7);
         const auto examples = draw_examples(500, 3, 3);
         const auto learn = [&](OnlineBinaries& learner, std::size_t from, std::size_t to) {
             for (std::size_t i = from; i < to; ++i) {
@@ -229,7 +224,7 @@ TEST(online_binaries_restored_goes_on_with_the_same_bits) {
             }
         };
         learn(first, 0, 250);
-        OnlineBinaries second(kernel_of(1.0), first.state(), OnlineScheme::ovo, 3, options);
+        OnlineBinaries second(testing::rbf(1.0), first.state(), OnlineScheme::ovo, 3, options);
         learn(first, 250, 500);
         learn(second, 250, 500);
         const BinariesState a = first.state(), b = second.state();
@@ -244,7 +239,7 @@ TEST(online_machine_scores_stay_right_and_reach_the_optimum_of_the_kept) {
             OnlineOptions options;
             options.selection = selection;
             options.cache_bytes = 50'000;
-            OnlineMachine learner(kernel_of(1.5), n_features, relative_machine(4, bound), options, 11);
+            OnlineMachine learner(testing::rbf(1.5), n_features, relative_machine(4, bound), options, 11);
             const auto examples = draw_examples(500, 4, 4);
             double before = 0.0;
             for (std::size_t i = 0; i < examples.size(); ++i) {
@@ -254,7 +249,7 @@ TEST(online_machine_scores_stay_right_and_reach_the_optimum_of_the_kept) {
                 before = dual;
             }
             for (Index id = 0; id < 500; id += 3) learner.forget(id);
-            const OnlineMachine again(kernel_of(1.5), learner.state(), relative_machine(4, bound), options);
+            const OnlineMachine again(testing::rbf(1.5), learner.state(), relative_machine(4, bound), options);
             const MachineState state = learner.state();
             CHECK(same_bits(state.scores, again.state().scores));
             for (Index a = 0; a < state.kept.n_slots(); ++a) {
@@ -284,7 +279,7 @@ TEST(online_machine_bits_do_not_depend_on_threads_looks_and_stops) {
     const Machine machine = relative_machine(4, Bound::box);
     OnlineOptions options;
     options.cache_bytes = 100'000;  // for the first steps only
-    OnlineMachine alone(kernel_of(0.1), width, machine, options, 9), helped(kernel_of(0.1), width, machine, options, 9);
+    OnlineMachine alone(testing::rbf(0.1), width, machine, options, 9), helped(testing::rbf(0.1), width, machine, options, 9);
     QuickTeam team(3);
     helped.work_with(&team);
     const auto learn = [&](OnlineMachine& learner, Index i) {
@@ -292,7 +287,7 @@ TEST(online_machine_bits_do_not_depend_on_threads_looks_and_stops) {
         if (i % 50 == 49) learner.forget(i - 20);
     };
     for (Index i = 0; i < 200; ++i) learn(helped, i);
-    OnlineMachine restored(kernel_of(0.1), helped.state(), machine, options);
+    OnlineMachine restored(testing::rbf(0.1), helped.state(), machine, options);
     for (Index i = 200; i < 400; ++i) learn(helped, i);
     for (Index i = 200; i < 400; ++i) learn(restored, i);
     for (Index i = 0; i < 400; ++i) {
@@ -311,7 +306,7 @@ TEST(online_machine_stays_feasible_within_its_budget) {
     for (const Bound bound : {Bound::box, Bound::simplex}) {
         OnlineOptions options;
         options.budget = 60;
-        OnlineMachine learner(kernel_of(1.5), n_features, relative_machine(3, bound), options, 1);
+        OnlineMachine learner(testing::rbf(1.5), n_features, relative_machine(3, bound), options, 1);
         const auto examples = draw_examples(800, 3, 6);
         for (std::size_t i = 0; i < examples.size(); ++i) {
             learner.add(examples[i].x.data(), examples[i].label, 1.5, static_cast<Index>(i));
@@ -329,11 +324,11 @@ TEST(online_states_that_make_no_sense_are_refused) {
     KeptState state;
     state.n_features = n_features;
     state.labels.assign(64, 0);
-    CHECK_THROWS(KeptExamples(kernel_of(1.0), state), std::invalid_argument);
+    CHECK_THROWS(KeptExamples(testing::rbf(1.0), state), std::invalid_argument);
     BinariesState empty;
     empty.kept.n_features = n_features;
-    CHECK_THROWS(OnlineBinaries(kernel_of(1.0), empty, OnlineScheme::ovo, 3, OnlineOptions{}), std::invalid_argument);
-    KeptExamples kept(kernel_of(1.0), n_features);
+    CHECK_THROWS(OnlineBinaries(testing::rbf(1.0), empty, OnlineScheme::ovo, 3, OnlineOptions{}), std::invalid_argument);
+    KeptExamples kept(testing::rbf(1.0), n_features);
     const std::vector<double> x(unsigned_index(n_features), 0.0);
     kept.point_row(x.data());
     const Index slot = kept.insert(x.data(), 0, 1.0, 5);

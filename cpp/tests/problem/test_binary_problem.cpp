@@ -204,8 +204,7 @@ TEST(binary_problem_refresh_scores_against_plain_loops) {
 TEST(binary_problem_when_float32_is_too_coarse) {
     TwoClouds clouds(2, 3, 2, 1);
     for (Index k = 0; k < 2; ++k) clouds.X[unsigned_index(clouds.rows[1] * 2 + k)] = 100.0;  // no support vector
-    Kernel linear{KernelKind::linear, 1.0, 0.0, 0, 0.0};
-    const DenseSource source(clouds.view(), linear);
+    const DenseSource source(clouds.view(), testing::linear());
     const BinaryProblem problem = clouds.problem(source);
     BinaryState state(problem);
     CHECK(!float32_too_coarse(problem, state, 1e-30));  // no coefficient, no error

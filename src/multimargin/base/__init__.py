@@ -1,1 +1,1 @@
-"""What everything rests on: files, memory, interrupts, matrices."""
+"""Helpers that all other packages use: files, memory, interrupts, matrices."""

@@ -1,4 +1,4 @@
-"""Writing a file so that it is there whole or not at all."""
+"""Atomic writing of files: after any error the old file is still complete."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 REMEDY = "give the name of a file in a folder that exists and that you may write to"
-MAX_LINKS = 40  # where Linux, too, stops to follow
+MAX_LINKS = 40  # Linux follows at most so many links, too
 STDOUT, STDERR = 1, 2
 SHOWN = 40  # characters of the name that are in the temporary one, whose bytes are limited
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file to write to that has its name when all went well.
+    """Yield a file to write to; it gets its name only when everything was written.
 
-    A regular file is written under a random name in the same folder, brought to the disk and then renamed: whoever
-    reads, and whatever ends the process, finds the old file or the new one. Symbolic links stay, and what they point
-    to is written; an existing file gives the new one its mode, and its owner where that is allowed. What is no
-    regular file (a device, a pipe with a name, this process's own stdout) is written to directly.
+    A regular file is written under a random name in the same folder, flushed to the disk and then renamed: a reader
+    finds the old file or the new one, even if the process is killed. Symbolic links are followed and kept; the new file
+    gets the mode of the old one, and its owner where that is allowed. Devices, named pipes and the process's own stdout
+    are written to directly.
     """
     descriptor = _own_descriptor(path)
     if descriptor is not None:
@@ -51,7 +51,7 @@ def _replacing(target: Path, old: os.stat_result | None) -> Iterator[BinaryIO]:
 
     def create(name: str, flags: int) -> int:
         nonlocal created
-        descriptor = os.open(name, flags, 0o666 if old is None else 0o600)  # nobody reads what the old one hides
+        descriptor = os.open(name, flags, 0o666 if old is None else 0o600)  # private until the old file's mode is set
         created = True
         return descriptor
 
@@ -77,7 +77,7 @@ def _keep_access(descriptor: int, old: os.stat_result) -> None:
     try:
         os.fchown(descriptor, old.st_uid, old.st_gid)
     except OSError:
-        mode &= ~(stat.S_ISUID | stat.S_ISGID)  # meant for another owner
+        mode &= ~(stat.S_ISUID | stat.S_ISGID)  # without set-user-ID, which was for the other owner
         with suppress(OSError):
             os.fchown(descriptor, -1, old.st_gid)
     with suppress(OSError):  # file systems without modes
@@ -95,7 +95,7 @@ def _rename(temporary: Path, target: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the new name to the disk, on systems and file systems that can."""
+    """Flush the folder's entry to the disk, where the system supports that."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     with suppress(OSError):
@@ -107,7 +107,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 class _Stream(io.FileIO):
-    """A file that cannot go back, but knows how far it is: some formats note where their parts begin."""
+    """A file without seek but with tell: some formats record the offsets of their parts."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "wb")
@@ -131,7 +131,7 @@ def _writer(descriptor: int) -> BinaryIO:
 
 @contextmanager
 def _stream_of(descriptor: int) -> Iterator[BinaryIO]:
-    """Yield this process's own stream: opened anew, a file behind it would be written from its beginning."""
+    """Yield this process's own stream; opened a second time, a file behind it would be overwritten from its start."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()  # what was printed before comes before
@@ -198,6 +198,6 @@ def check_path(path: Any) -> Path:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write text as UTF-8, whole or not at all; what UTF-8 cannot hold (lone surrogates) is written as \\udXXX."""
+    """Write text as UTF-8, atomically; lone surrogates, which UTF-8 cannot encode, are written as \\udXXX."""
     with whole_file(path) as handle:
         handle.write(text.encode("utf-8", errors="backslashreplace"))

@@ -1,14 +1,15 @@
-"""Ctrl-C during a fit: it waits until a solver looks, so that it finds nothing half done.
+"""Ctrl-C during a fit: it is deferred until a solver polls for it, so that no object is left half updated.
 
 Python raises KeyboardInterrupt between any two instructions. A fit that has checked its data, or solved and not yet
-made its model, then has nothing to show. So for the time of a fit the handler of SIGINT notes the interrupt, and the
-solvers, which can end with a feasible point at any moment, ask for it: those in C++ about every 50 ms, those in Python
-at every step. What nobody has asked for by the end is raised there, with the model complete.
+made its model, would lose its result there. So during a fit the handler of SIGINT records the interrupt, and the
+solvers, which can end with a feasible point at any moment, poll for it: those in C++ about every 50 ms, those in Python
+at every step. An interrupt that was not polled by the end of the fit is raised there, with the model complete.
 
-A second Ctrl-C is raised at once, wherever it finds the fit, and leaves the estimator as it was before.
+A second Ctrl-C is raised at once and leaves the estimator as it was before the fit.
 
-Only the default handler, or one that raises KeyboardInterrupt, is put off: a handler of the caller is called at once,
-and what else it raises goes on. Threads other than the main one never see a signal and change nothing here.
+Only the default handler, or one that raises KeyboardInterrupt, is deferred: another handler of the caller is called at
+once, and any other exception that it raises propagates. Threads other than the main one never see a signal and change
+nothing here.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ __all__ = ["allowed", "deferred", "poll"]
 
 
 class _Waiting:
-    """The handler of SIGINT while an outermost ``deferred`` lasts, and the interrupt that it noted."""
+    """The handler of SIGINT while an outermost ``deferred`` is active, and the interrupt that it recorded."""
 
     def __init__(self, previous: Callable[[int, FrameType | None], Any]) -> None:
         self.previous = previous
         self.thread, self.process = threading.get_ident(), os.getpid()
         self.noted: KeyboardInterrupt | None = None
-        self.heard = False  # one has come, and the next is raised at once
+        self.heard = False  # one was recorded; the next is raised at once
         self.n_allowed = 0
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         try:
             self.previous(number, frame)
         except KeyboardInterrupt as interrupt:
-            # A process that was forked, or a caller who kept this handler for longer, is not within the fit.
+            # A forked process, or a caller that kept this handler after the fit, is not within the fit.
             within = _waiting is self and os.getpid() == self.process
             if self.heard or self.n_allowed or not within:
                 self.heard = True
@@ -53,9 +54,9 @@ _waiting: _Waiting | None = None
 
 
 class deferred(ContextDecorator):  # noqa: N801 - used as a statement
-    """For the time of a ``with`` block or a function a first Ctrl-C waits for ``poll``; within another nothing changes.
+    """Defer a first Ctrl-C during a ``with`` block or a function until ``poll``; nested blocks change nothing.
 
-    What was not asked for is raised at the end of the outermost block or, with ``keep``, told in a warning.
+    One that was not polled is raised at the end of the outermost block or, with ``keep``, reported in a warning.
     """
 
     def __init__(self, *, keep: bool = False) -> None:
@@ -69,7 +70,7 @@ class deferred(ContextDecorator):  # noqa: N801 - used as a statement
         previous = signal.getsignal(signal.SIGINT)
         if _waiting is not None and previous == _waiting.handle:
             return self
-        # What an interrupt between two instructions of an earlier __enter__ or __exit__ left behind is taken down.
+        # Remove what an interrupt in the middle of an earlier __enter__ or __exit__ left behind.
         if isinstance(getattr(previous, "__self__", None), _Waiting):
             previous = previous.__self__.previous  # type: ignore[union-attr]
         if not callable(previous):  # ignored, or not Python's
@@ -86,11 +87,11 @@ class deferred(ContextDecorator):  # noqa: N801 - used as a statement
         return deferred(keep=self._keep)  # for each call of a decorated function
 
     def take(self) -> KeyboardInterrupt | None:
-        """Return what waits, which then is the caller's to raise."""
+        """Return the deferred interrupt; the caller must raise it."""
         return _take()
 
     def again(self) -> None:
-        """Let the next Ctrl-C wait, too: what was heard has been dealt with, and other long work begins."""
+        """Defer the next Ctrl-C, too: the last one was handled, and other long work begins."""
         if self._own is not None:
             self._own.heard = False
 
@@ -114,7 +115,7 @@ class deferred(ContextDecorator):  # noqa: N801 - used as a statement
 
 
 def poll() -> None:
-    """Raise the KeyboardInterrupt that waits, if one does; solvers call it where they can end."""
+    """Raise the deferred KeyboardInterrupt, if there is one; solvers call it where they can stop."""
     noted = _take()
     if noted is not None:
         raise noted
@@ -130,7 +131,7 @@ def _take() -> KeyboardInterrupt | None:
 
 @contextmanager
 def allowed() -> Iterator[None]:
-    """Within a deferral: raise an interrupt at once, for waits and passes whose callers expect it."""
+    """Within a deferral, raise an interrupt at once: for waits whose callers expect it."""
     own = _waiting
     if own is None or threading.get_ident() != own.thread:
         yield

@@ -1,4 +1,4 @@
-"""Rows of numbers, dense or sparse: what the rest of the package needs to ask of both."""
+"""Helpers for matrices of rows, dense or sparse."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_sparse(X: DataMatrix) -> bool:
 
 
 def tidy(X: DataMatrix) -> DataMatrix:
-    """Return X as the core reads it, copied only where it is not yet so.
+    """Return X in the layout that the core reads, copied only where needed.
 
     Dense rows follow each other in memory; sparse rows have ascending indices without repetitions.
     """
@@ -52,7 +52,7 @@ def public_coefficients(values: np.ndarray, *, as_sparse: bool) -> DataMatrix:
 
 
 def dense(X: DataMatrix) -> FloatArray:
-    """Return the rows as a dense array of doubles; refused where the memory would not hold them."""
+    """Return the rows as a dense array of doubles; raise MemoryError where memory does not suffice."""
     if not is_sparse(X):
         return np.ascontiguousarray(X, dtype=np.float64)
     check_room(
@@ -64,7 +64,7 @@ def dense(X: DataMatrix) -> FloatArray:
 
 
 def check_indices(X: Any) -> None:
-    """Refuse a sparse matrix whose own parts contradict each other; scipy computes with memory outside of them."""
+    """Raise ValueError for a sparse matrix whose arrays contradict each other; scipy would read out of bounds."""
     if not is_sparse(X) or X.format not in ("csr", "csc", "coo"):
         return
     n_rows, n_columns = X.shape
@@ -160,7 +160,7 @@ def _sparse_variance(X: DataMatrix, weight: FloatArray | None) -> float:
     found = float(squares - mean**2)
     if found > _lost_share(X) * squares:
         return found
-    # The difference has lost half of its digits: squares of differences, those of absent entries with them.
+    # The difference has lost half of its digits: sum squared differences instead, absent entries included.
     lengths, entries = np.diff(X.indptr), X.data.astype(np.float64)
     mean = np.average((X.astype(np.float64) @ np.ones(X.shape[1])) / X.shape[1], weights=weight)
     sums = (X.shape[1] - lengths) * mean**2
@@ -184,7 +184,7 @@ def column_deviations(X: DataMatrix) -> FloatArray:
 
 
 def distinct_rows(X: DataMatrix) -> np.ndarray:
-    """Return a number for each row of X, the same for equal rows."""
+    """Return a label for each row of X, the same for equal rows."""
     if not is_sparse(X):
         return np.unique(X, axis=0, return_inverse=True)[1].ravel()
     kept = tidy(X).copy()

@@ -1,4 +1,4 @@
-"""What this process may use: threads and memory, limits of containers and of joblib included."""
+"""Threads and memory that this process may use, with the limits of containers and joblib."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def _processors() -> int:
 
 
 def n_threads() -> int:
-    """Return the number of threads to use: OMP_NUM_THREADS, threadpoolctl, joblib and cgroups are obeyed."""
+    """Return the number of threads to use: OMP_NUM_THREADS, threadpoolctl, joblib and cgroups are respected."""
     return max(1, min(_core.allowed_threads(), _processors()))
 
 
 def available_bytes() -> int:
-    """Return the memory that may still be used, by the machine's account, the container's and the process's own."""
+    """Return the available memory: the least that the machine, the container and the process limit allow."""
     limits: list[float] = [_machine_available()]
     group = Path("/sys/fs/cgroup")
     for limit_file, use_file in (
@@ -39,7 +39,7 @@ def available_bytes() -> int:
 
 
 def _address_space_left() -> float:
-    """What the process's own limit leaves (ulimit -v), where the system has such a thing."""
+    """Return what the process limit (ulimit -v) leaves, on systems that have one."""
     try:
         import resource
 
@@ -66,12 +66,12 @@ def _machine_available() -> int:
 
 
 def exceeds_room(needed: float) -> bool:
-    """Return whether so many bytes are more than half of what is available: the rest of the work needs some, too."""
-    return needed > 64 * MEGABYTE and needed > available_bytes() // 2  # where little is, nobody is asked
+    """Return whether so many bytes are more than half of what is available; other work needs memory, too."""
+    return needed > 64 * MEGABYTE and needed > available_bytes() // 2  # small requests are not checked
 
 
 def check_room(needed: float, what: str, remedy: str) -> None:
-    """Raise MemoryError, before anything is allocated, for what would take too much of the memory."""
+    """Raise MemoryError, before anything is allocated, for a request of too much memory."""
     if exceeds_room(needed):
         raise MemoryError(
             f"{what} would take {needed / MEGABYTE:.0f} MB, and {available_bytes() / MEGABYTE:.0f} MB are available; "
@@ -82,9 +82,9 @@ def check_room(needed: float, what: str, remedy: str) -> None:
 def cache_bytes(cache_size: float | str, needed: float = float("inf")) -> int:
     """Return the budget for kernel rows: megabytes as given, or a quarter of what is available for "auto".
 
-    ``needed`` is more than which there is no use for; where little is, nobody is asked how much there is.
+    ``needed`` is the most that is useful; where it is small, the available memory is not queried.
     """
     least = 64 * MEGABYTE
     if cache_size != "auto":
-        return int(min(float(cache_size) * MEGABYTE, 2.0**62))  # more than any memory, and still an integer of the core
+        return int(min(float(cache_size) * MEGABYTE, 2.0**62))  # within the core's integers
     return least if needed <= least else max(least, available_bytes() // 4)

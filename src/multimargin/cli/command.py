@@ -1,4 +1,4 @@
-"""What all commands share: exit codes, where messages go, and help that rich lays out."""
+"""Shared by all commands: exit codes, messages on stderr, and help formatted by rich."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Option(click.Option):
-    """An option that is shown under a heading of its own in the help."""
+    """An option with the heading under which the help shows it."""
 
     def __init__(self, *args: Any, panel: str = OPTIONS, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -51,7 +51,7 @@ def sentence(error: BaseException) -> str:
 
 
 def tell(line: str) -> None:
-    """Print a message on stderr; where nobody can read it, the work goes on without."""
+    """Print a message on stderr; errors of stderr itself are ignored."""
     try:
         click.echo(line, err=True)
     except (OSError, ValueError):  # full, closed, or a pipe without a reader
@@ -59,12 +59,12 @@ def tell(line: str) -> None:
 
 
 def _silence(name: str) -> None:
-    """Put nothing in the place of a stream that fails, so that the end of the process does not try it again."""
+    """Replace a stream that failed by os.devnull, so that the flush at exit does not fail again."""
     setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for the rest of the process
 
 
 class _Watched:
-    """A stream that remembers why it failed, which the error itself does not tell from that of a file."""
+    """A stream that records its own error, to distinguish it from an error of a file."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -92,7 +92,7 @@ class _Watched:
 
 @contextmanager
 def _watched_stdout() -> Iterator[None]:
-    """Know in the end, and where an error comes from, whether what was printed has reached its place."""
+    """Record errors of stdout, to report at the end whether all output was written."""
     stream = sys.stdout
     if stream is None:
         yield
@@ -107,7 +107,7 @@ def _watched_stdout() -> Iterator[None]:
 
 
 def _fault_of_stdout() -> OSError | None:
-    """Return why what was printed cannot reach its place, or None."""
+    """Return the error that kept output from being written, or None."""
     with suppress(OSError):
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -115,12 +115,13 @@ def _fault_of_stdout() -> OSError | None:
 
 
 def _open_closed_streams() -> None:
-    """Keep the numbers 0, 1 and 2 from files that we open: what is printed must not end up in a model."""
+    """Open closed standard descriptors (0, 1, 2) on os.devnull, so that output is not written into a file opened
+    later."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor
 
 
 @contextmanager
@@ -136,7 +137,7 @@ def told_warnings() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        for category in (DeprecationWarning, ResourceWarning):  # for those who write programs
+        for category in (DeprecationWarning, ResourceWarning):  # addressed to programmers
             warnings.simplefilter("ignore", category)
         warnings.showwarning = show
         yield
@@ -168,7 +169,7 @@ class _ExitCodes(click.Command):
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run; what cannot be printed is a failure, without a word if whoever reads our results has seen enough."""
+        """Run; output that cannot be written is a failure, reported unless the reader of a pipe has closed it."""
         try:
             result = super().invoke(ctx)
         except OSError as error:
@@ -184,7 +185,7 @@ class _ExitCodes(click.Command):
 
     @staticmethod
     def _printed() -> bool:
-        """Return whether all that was printed has reached its place; tell where it could not."""
+        """Return whether all output was written; report it if not."""
         fault = _fault_of_stdout()
         if fault is None:
             return True
@@ -194,7 +195,7 @@ class _ExitCodes(click.Command):
         return False
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the help with rich; click takes the colours out where there is no terminal."""
+        """Write the help with rich; click removes the colours where there is no terminal."""
         page = io.StringIO()
         console = Console(file=page, force_terminal=True, color_system="standard", width=_width(formatter))
         console.print(Text.assemble(("Usage: ", "bold"), self.get_usage(ctx).removeprefix("Usage: ")))

@@ -1,4 +1,4 @@
-"""svm-train's -v: every row is predicted by a model of the other folds; the share of right ones is told."""
+"""svm-train's -v: every row is predicted by a model of the other folds; prints the accuracy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from multimargin.cli.data import on_terminal
 
 
 def fold_numbers(y: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
-    """Return the fold of each row: rows are shuffled within their class and dealt out in turn, as LIBSVM does."""
+    """Return the fold of each row: rows are shuffled within their class and distributed in turn, as LIBSVM does."""
     rng = np.random.default_rng(seed)
     _, codes = np.unique(y, return_inverse=True)
     dealt = np.lexsort((rng.permutation(len(y)), codes))
@@ -36,7 +36,7 @@ def folds_of(y: np.ndarray, n_folds: int, seed: int) -> list[tuple[np.ndarray, n
 def cross_validate(
     make: Callable[[float | None], Any], X: Any, y: np.ndarray, n_folds: int, given: dict[str, Any]
 ) -> int:
-    """Return the number of rows that are predicted right; ``make`` gets the seconds that a fit may take."""
+    """Return the number of rows that are predicted correctly; ``make`` gets the seconds that a fit may take."""
     if n_folds > len(y):
         tell(f"WARNING: # folds ({n_folds}) > # data ({len(y)}). Will use # folds = # data instead.")
         n_folds = len(y)
@@ -65,7 +65,7 @@ def _predicted(model: Any, X: Any, y: np.ndarray, train: np.ndarray, test: np.nd
 
 
 def _present(class_weight: Any, y: np.ndarray) -> Any:
-    """Return the weights of the classes that there are, as others are refused."""
+    """Return the weights of the classes that occur; SVC refuses others."""
     if not isinstance(class_weight, dict):
         return class_weight
     labels = set(np.unique(y))

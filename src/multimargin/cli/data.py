@@ -39,7 +39,7 @@ def read_table(
 
 
 def named(table: Table) -> Any:
-    """Return X, as a data frame where the columns have names and pandas is there, so that models know the names."""
+    """Return X, as a data frame where columns have names and pandas is installed, so that models store the names."""
     if table.feature_names is None:
         return table.X
     try:
@@ -55,7 +55,7 @@ def default_model_path(data: Path) -> Path:
 
 
 def on_terminal() -> bool:
-    """Return whether somebody watches."""
+    """Return whether stderr is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
@@ -66,9 +66,9 @@ def say(line: str, *, quiet: bool = False) -> None:
 
 
 def save_then_say(save: Callable[[], None], lines: Sequence[str], *, elsewhere: bool = False) -> None:
-    """Save what took long to make, then print the lines: nothing that happens to stdout may lose it.
+    """Save the results, then print the lines, so that an error of stdout loses nothing.
 
-    Where saving fails the lines are printed all the same. ``elsewhere``: stdout is what was saved to.
+    The lines are printed even if saving fails. ``elsewhere``: results were saved to stdout, so do not print there.
     """
     try:
         save()

@@ -36,7 +36,7 @@ NO_FIGURE = "No figure was drawn, because matplotlib is missing; get it with: pi
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Most seconds that one machine may train; what it has then is shown.",
+    help="Most seconds that one machine may train; its result at that time is shown.",
 )
 def demo(out: Path, quick: bool, time_limit: float) -> None:
     """Train every machine on scikit-learn's digits and compare them."""
@@ -48,7 +48,7 @@ def demo(out: Path, quick: bool, time_limit: float) -> None:
         _train_all(digits, time_limit, runs)
     except KeyboardInterrupt:
         if runs:
-            _show(runs, digits)  # what is done is worth seeing
+            _show(runs, digits)  # show the finished machines
         raise
     try:
         _save_figure(out, runs, digits)
@@ -66,7 +66,7 @@ def _check_format(out: Path) -> None:
 
 
 def _train_all(digits: Digits, time_limit: float, runs: list[Run]) -> None:
-    """Train all, appending to ``runs``; a bar on stderr shows where it stands, on a terminal only."""
+    """Train all, appending to ``runs``; with a progress bar on stderr, on a terminal only."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
     bar = Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal)
@@ -80,7 +80,7 @@ def _train_all(digits: Digits, time_limit: float, runs: list[Run]) -> None:
 
 def _show(runs: list[Run], digits: Digits) -> None:
     console = Console()
-    if not console.is_terminal:  # a file has no width to fit into
+    if not console.is_terminal:  # not a terminal: do not limit the width
         console = Console(width=TABLE_WIDTH)
     console.print(_table(runs, digits))
     console.print(reading(runs), highlight=False, soft_wrap=True)
@@ -114,7 +114,7 @@ def _table(runs: list[Run], digits: Digits) -> Table:
 
 
 def reading(runs: list[Run]) -> str:
-    """Return what the table says, in one sentence."""
+    """Return a summary of the table in one sentence."""
     ours = [run for run in runs if run.certificate is not None]
     if not ours:
         return "No machine was trained."

@@ -1,4 +1,4 @@
-"""What the demonstration trains: every machine and scikit-learn's SVC on the same digits."""
+"""The fits of the demonstration: every machine and scikit-learn's SVC on the same digits."""
 
 from __future__ import annotations
 
@@ -60,22 +60,22 @@ class Run:
 
     @property
     def accuracy(self) -> float:
-        """Share of the test digits that are classified right."""
+        """Share of the test digits that are classified correctly."""
         return self.n_correct / self.n_test
 
     @property
     def standard_error(self) -> float:
-        """By how much chance moves ``accuracy`` (one standard error)."""
+        """One standard error of ``accuracy``."""
         return math.sqrt(self.accuracy * (1 - self.accuracy) / self.n_test)
 
     @property
     def proved(self) -> bool:
-        """Whether the optimum was reached, and that checked in float64."""
+        """Whether optimality was verified in float64."""
         return self.certificate is not None and self.certificate.optimal
 
 
 def train(name: str, digits: Digits, time_limit: float) -> Run:
-    """Train one entry of RUNS; not reaching tol in time shows in its certificate, not as a warning."""
+    """Train one entry of RUNS; a fit that ends by the time limit is marked in its certificate, without a warning."""
     peer = name == PEER
     classifier = (
         sklearn.svm.SVC(C=C, gamma=GAMMA) if peer else SVC(C=C, gamma=GAMMA, multi_class=name, max_time=time_limit)

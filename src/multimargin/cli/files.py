@@ -10,7 +10,7 @@ from multimargin.base.files import REMEDY, fault_of
 
 
 def check_writable(option: str, path: Path) -> None:
-    """Refuse, before any long work, a path that could not be written."""
+    """Raise an error, before any long work, for a path that cannot be written."""
     fault = fault_of(path)
     if fault is not None:
         raise click.ClickException(f"{option} {path} {fault}; {REMEDY}.")

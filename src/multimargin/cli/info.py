@@ -1,4 +1,4 @@
-"""``multimargin info``: what a bug report needs; or what is in a file, and what to mend in it."""
+"""``multimargin info``: the facts for a bug report; or the contents of a file, with a diagnosis."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from multimargin.data_files import Table
 
 PACKAGES = ("scikit-learn", "numpy", "scipy", "joblib", "matplotlib")
 MOST_CLASSES = 30
-# What the texts of LIBSVM and LIBLINEAR do not tell: a model read from them has the defaults.
+# Not stored in the text files of LIBSVM and LIBLINEAR: models read from them have the defaults.
 UNTOLD = ("C", "bias", "loss", "tol", "certificate")
 
 
 def facts() -> dict[str, str]:
-    """Return what is known of this installation, in the order of display."""
+    """Return the facts about this installation, in the order of display."""
     targets = _core.simd_targets()
     found = {
         "multimargin": __version__,
@@ -74,7 +74,7 @@ def _show(known: dict[str, str]) -> None:
 
 
 def _data_facts(table: Table) -> Iterator[tuple[str, str]]:
-    """What is in a data file."""
+    """The contents of a data file."""
     yield "rows", str(table.n_rows)
     yield "features", str(table.n_features)
     values = np.append(table.X.data, 0.0) if is_sparse(table.X) else table.X
@@ -91,7 +91,7 @@ def _data_facts(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _model_facts(model: Any) -> Iterator[tuple[str, str]]:
-    """What is in a model file."""
+    """The contents of a model file."""
     yield "model", type(model).__name__
     for name in ("multi_class", "kernel", "C", "gamma", "degree", "coef0", "bias", "loss", "tol", "calibration"):
         if hasattr(model, name):

@@ -1,4 +1,5 @@
-"""Model files as the commands read and write them: LIBSVM's text where it can say everything, else our own format."""
+"""Model files as the commands read and write them: LIBSVM's text where it can hold the whole model, else our own
+format."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ import click
 import numpy as np
 
 from multimargin import model_files
-from multimargin.cli.options import KERNEL_NUMBERS
 from multimargin.data_files.errors import fault
+from multimargin.kernels.table import LIBSVM_NAMES
 
 LIBSVM, OWN, ONNX = "libsvm", "multimargin", "onnx"
 FORMATS = ("auto", LIBSVM, OWN)
-# What the text files of LIBSVM and LIBLINEAR begin with.
+# The first words of text files of LIBSVM and LIBLINEAR.
 TEXT_HEADS = (b"svm_type", b"kernel_type", b"solver_type", b"nr_class")
-# Our own begin with a length in eight bytes and this.
+# Our own files begin with a length in eight bytes and these bytes.
 OWN_HEAD = b'{"__metadata__"'
 
 
@@ -51,7 +52,7 @@ def choose_format(asked: str, params: dict[str, Any], y: np.ndarray) -> str:
     expressible = (
         params["multi_class"] == "ovo"
         and params["bias"] in ("auto", "exact")
-        and params["kernel"] in KERNEL_NUMBERS
+        and params["kernel"] in LIBSVM_NAMES
         and params["calibration"] in (None, "coupling")
         and y.dtype.kind in "iu"
     )
@@ -59,7 +60,7 @@ def choose_format(asked: str, params: dict[str, Any], y: np.ndarray) -> str:
 
 
 def save(model: Any, path: Path, kind: str) -> None:
-    """Write a fitted estimator, whole or not at all."""
+    """Write a fitted estimator atomically."""
     writers = {LIBSVM: model_files.dump_libsvm, OWN: model_files.save_model, ONNX: model_files.export_onnx}
     try:
         writers[kind](model, path)

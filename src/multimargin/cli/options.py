@@ -14,13 +14,13 @@ from threadpoolctl import threadpool_limits
 
 from multimargin import MACHINES
 from multimargin.cli.command import Command, Function, option, tell
+from multimargin.kernels.table import KERNELS, LIBSVM_NAMES, LIBSVM_NUMBERS
 
 LIBSVM = "LIBSVM's options"
 MACHINE = "Machine"
 LIMITS = "Limits"
 DATA = "Data files"
-KERNEL_NUMBERS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
-KERNELS = (*KERNEL_NUMBERS, "laplacian")
+KERNEL_CHOICES = (*LIBSVM_NUMBERS.values(), *(name for name in KERNELS if name not in LIBSVM_NAMES))
 MULTI_CLASS = ("ovo", "dag", *MACHINES)
 SVM_TYPES = {1: "nu-SVC", 2: "one-class SVM", 3: "epsilon-SVR", 4: "nu-SVR"}
 WEIGHT = re.compile(r"-w(?=[^-])(.*)|-w(-\d.*)")
@@ -31,7 +31,7 @@ DataPath = click.Path(path_type=Path)
 
 
 def gamma_value(value: Any) -> float | str:
-    """Read a positive number, or the name of a rule; 0 is LIBSVM's word for 1 / (number of features)."""
+    """Read a positive number, or the name of a rule; 0 stands for 1 / (number of features), as in LIBSVM."""
     if value in ("auto", "scale"):
         return str(value)
     return number_from(value, "give a number >= 0, 'auto' or 'scale'") or "auto"
@@ -73,7 +73,7 @@ def exponents(value: Any) -> list[float]:
 
 
 class WeightedCommand(Command):
-    """A command that understands LIBSVM's -w1 2, -w-1 0.5: the label is part of the option's name."""
+    """A command that accepts LIBSVM's -w1 2, -w-1 0.5, where the label is part of the option's name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         rewritten: list[str] = []
@@ -98,24 +98,50 @@ def joined(*options: Callable[[Any], Any]) -> Callable[[Function], Function]:
 
 
 def refuse_other_types(_: click.Context, __: click.Parameter, value: int) -> int:
-    """Let -s 0 through, and refuse LIBSVM's other machines by name."""
+    """Accept -s 0; for LIBSVM's other machines raise an error with their name."""
     if value != 0:
         known = SVM_TYPES.get(value, "unknown")
-        raise click.ClickException(f"-s {value} ({known}) is not here; use -s 0, the C-SVC for classification.")
+        raise click.ClickException(f"-s {value} ({known}) is not supported; use -s 0, the C-SVC for classification.")
     return value
 
 
 POSITIVE = click.FloatRange(min=0, min_open=True)
 
+gamma_option = option(
+    "-g",
+    "gamma",
+    type=gamma_value,
+    metavar="NUMBER",
+    default="auto",
+    show_default="1/number of features",
+    panel=LIBSVM,
+    help="Gamma of the kernel.",
+)
+
+
+def exponents_option(name: str, default: str, meaning: str, **attributes: Any) -> Callable[[Function], Function]:
+    """Return grid.py's option for a range of exponents of 2."""
+    return option(
+        f"-{name}",
+        f"--{name}",
+        type=exponents,
+        metavar="BEGIN,END,STEP",
+        default=default,
+        show_default=True,
+        help=meaning,
+        **attributes,
+    )
+
+
 kernel_options = joined(
     option(
         "-t",
         "kernel_type",
-        type=click.IntRange(0, 4),
+        type=click.IntRange(0, max(LIBSVM_NUMBERS)),
         default=2,
         show_default=True,
         panel=LIBSVM,
-        help="Kernel: 0 linear, 1 polynomial, 2 rbf, 3 sigmoid, 4 precomputed.",
+        help=f"Kernel: {', '.join(f'{number} {LIBSVM_NAMES[name]}' for number, name in LIBSVM_NUMBERS.items())}.",
     ),
     option(
         "-d", "degree", type=click.IntRange(min=0), default=3, show_default=True, panel=LIBSVM, help="Degree of -t 1."
@@ -153,7 +179,7 @@ common_options = joined(
         panel=LIBSVM,
         help="Factor on C of a class; also written -wLABEL FACTOR, as in -w1 2.",
     ),
-    option("-q", "quiet", is_flag=True, panel=LIBSVM, help="Only results, no account of the work."),
+    option("-q", "quiet", is_flag=True, panel=LIBSVM, help="Print results only."),
     option("-n", type=float, hidden=True, expose_value=False),
     option("-p", type=float, hidden=True, expose_value=False),
 )
@@ -161,10 +187,10 @@ common_options = joined(
 machine_options = joined(
     option(
         "--kernel",
-        type=click.Choice(KERNELS),
+        type=click.Choice(KERNEL_CHOICES),
         metavar="NAME",
         panel=MACHINE,
-        help=f"The kernel by its name, instead of -t: {', '.join(KERNELS)}.",
+        help=f"The kernel by its name, instead of -t: {', '.join(KERNEL_CHOICES)}.",
     ),
     option(
         "--multi-class",
@@ -191,15 +217,19 @@ machine_options = joined(
         show_default=True,
         metavar="NAME",
         panel=MACHINE,
-        help="What a short margin costs: hinge or squared_hinge.",
+        help="Loss of a margin violation: hinge or squared_hinge.",
     ),
     option("--balanced", is_flag=True, panel=MACHINE, help="Weight classes by the inverse of their sizes."),
 )
 
 limit_options = joined(
-    option("--threads", type=click.IntRange(min=1), panel=LIMITS, help="Most threads to use; all by default."),
+    option("--threads", type=click.IntRange(min=1), panel=LIMITS, help="Maximum number of threads; all by default."),
     option(
-        "--max-time", type=POSITIVE, metavar="SECONDS", panel=LIMITS, help="End after so long with what there is then."
+        "--max-time",
+        type=POSITIVE,
+        metavar="SECONDS",
+        panel=LIMITS,
+        help="Stop after so long, with the result at that time.",
     ),
 )
 
@@ -218,11 +248,11 @@ def threads(count: int | None) -> Iterator[None]:
 
 def kernel_of(given: dict[str, Any]) -> str:
     """Return the kernel's name, of --kernel or of -t."""
-    return str(given["kernel"] or KERNEL_NUMBERS[given["kernel_type"]])
+    return str(given["kernel"] or LIBSVM_NUMBERS[given["kernel_type"]])
 
 
 def class_weight_of(given: dict[str, Any], y: np.ndarray) -> dict[Any, float] | str | None:
-    """Return the factors on C by class; a label that does not occur is told and left out, as LIBSVM does."""
+    """Return the factors on C by class; a label that does not occur gets a warning and is left out, as in LIBSVM."""
     if given["balanced"] and given["weights"]:
         raise click.ClickException("--balanced and -w were both given; choose one of them.")
     if given["balanced"]:

@@ -14,14 +14,13 @@ from multimargin.cli.command import option, tell
 from multimargin.cli.data import on_terminal, read_training, save_then_say
 from multimargin.cli.files import check_writable
 from multimargin.cli.options import (
-    LIBSVM,
     MACHINE,
     DataPath,
     WeightedCommand,
     common_options,
     data_options,
-    exponents,
-    gamma_value,
+    exponents_option,
+    gamma_option,
     joined,
     kernel_of,
     kernel_options,
@@ -37,25 +36,8 @@ HEAD = ("C", "seconds", "steps", "KKT violation", "relative gap", "face changes"
 @click.command("path", cls=WeightedCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("training_set_file", type=DataPath)
 @joined(
-    option(
-        "-log2c",
-        "--log2c",
-        type=exponents,
-        metavar="BEGIN,END,STEP",
-        default="-2,12,2",
-        show_default=True,
-        help="Exponents of C.",
-    ),
-    option(
-        "-g",
-        "gamma",
-        type=gamma_value,
-        metavar="NUMBER",
-        default="auto",
-        show_default="1/number of features",
-        panel=LIBSVM,
-        help="Gamma of the kernel.",
-    ),
+    exponents_option("log2c", "-2,12,2", "Exponents of C."),
+    gamma_option,
     option("--linear", is_flag=True, panel=MACHINE, help="Linear machines by their weights (LinearSVC)."),
     option("--picture", type=DataPath, help="Draw the path to this file (png, pdf, svg)."),
     kernel_options,
@@ -65,7 +47,8 @@ HEAD = ("C", "seconds", "steps", "KKT violation", "relative gap", "face changes"
     data_options,
 )
 def path_along_cost(training_set_file: Path, **given: Any) -> None:
-    """Train a machine for each of many C, each from the solution of the one before, and show what each took."""
+    """Train a machine for each of many C, each started from the solution before, and print steps and seconds of
+    each."""
     if given["picture"] is not None:
         check_writable("--picture", given["picture"])
     X, y = read_training(training_set_file, given, precomputed=kernel_of(given) == "precomputed")

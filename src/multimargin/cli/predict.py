@@ -39,18 +39,24 @@ from multimargin.data_files.table import labels_from_numbers
 )
 @option("-q", "quiet", is_flag=True, panel=LIBSVM, help="Print nothing.")
 @option("--scores", is_flag=True, help="Write the scores of all classes (or of all pairs, as the model was trained).")
-@option("--threads", "n_threads", type=click.IntRange(min=1), panel=LIMITS, help="Most threads to use; all by default.")
+@option(
+    "--threads",
+    "n_threads",
+    type=click.IntRange(min=1),
+    panel=LIMITS,
+    help="Maximum number of threads; all by default.",
+)
 @data_options
 def predict(test_file: Path, model_file: Path, output_file: Path | None, **given: Any) -> None:
-    """Predict the rows of a data file, as svm-predict does, and tell the share of right ones.
+    """Predict the rows of a data file, as svm-predict does, and print the accuracy.
 
     OUTPUT_FILE gets a line for each row; .csv and .npz get columns with names, - is stdout. Without it only the
-    accuracy is told.
+    accuracy is printed.
     """
     if output_file is not None and output_file != STDOUT:
         check_writable("output_file", output_file)
     if given["probability"] and given["scores"]:
-        raise click.ClickException("-b 1 and --scores were both given; ask for one of them at a time.")
+        raise click.ClickException("-b 1 and --scores were both given; choose one of them.")
     model = models.load(model_file)
     if given["probability"] and not hasattr(model, "predict_proba"):
         raise click.ClickException(f"the model {model_file} has no probabilities; train it with -b 1.")
@@ -66,7 +72,7 @@ def predict(test_file: Path, model_file: Path, output_file: Path | None, **given
             if written is not None:
                 written.add(labels, numbers)
     if not given["quiet"]:
-        elsewhere = output_file == STDOUT or is_stdout(output_file)  # stdout is for the predictions then
+        elsewhere = output_file == STDOUT or is_stdout(output_file)  # then stdout has the predictions
         tell(counts.sentence()) if elsewhere else say(counts.sentence())
 
 
@@ -87,7 +93,7 @@ def _tables(path: Path, model: Any, given: dict[str, Any]) -> Iterator[Table]:
 
 
 class _Counts:
-    """How many rows there were, and how many of them were predicted right."""
+    """The number of rows, and of those predicted correctly."""
 
     def __init__(self) -> None:
         self.total, self.known, self.correct = 0, 0, 0
@@ -101,7 +107,7 @@ class _Counts:
             self.correct += int((pairs[0] == pairs[1]).sum())
 
     def sentence(self) -> str:
-        """Return svm-predict's line, or how many rows there were where no labels can be compared."""
+        """Return svm-predict's line, or the number of rows where there are no labels to compare with."""
         if not self.known:
             return f"{self.total} rows predicted; the file has no labels to compare with"
         return f"Accuracy = {100.0 * self.correct / self.known:g}% ({self.correct}/{self.known}) (classification)"

@@ -16,9 +16,6 @@ from multimargin.data_files.errors import fault, shown
 from multimargin.models.kernel_model import KernelModel
 from multimargin.models.pair_model import PairModel
 
-# Of these kernels a column that is zero in all support vectors changes the values.
-BY_DISTANCE = ("rbf", "laplacian")
-
 
 def aligned(table: Table, model: Any, path: Path) -> Table:
     """Return the rows with the model's columns: by their names where both have names, else by their number."""
@@ -31,7 +28,7 @@ def aligned(table: Table, model: Any, path: Path) -> Table:
         return Table(np.ascontiguousarray(table.X[:, positions]), table.y, tuple(map(str, names)))
     wanted = int(model.n_features_in_)
     if getattr(model, "kernel", None) == "precomputed" and table.n_features > wanted:
-        return table  # LIBSVM's text knows the columns up to its last support vector only
+        return table  # LIBSVM's text has the columns up to its last support vector only
     if not is_sparse(table.X) and table.n_features != wanted:
         raise fault(path, f"has {table.n_features} columns beside the label's, but the model was trained on {wanted}")
     return table
@@ -40,7 +37,7 @@ def aligned(table: Table, model: Any, path: Path) -> Table:
 def widened(model: Any, n_features: int) -> Any:
     """Return a copy of the model for rows with more columns, in which its support vectors are zero.
 
-    As in LIBSVM: an index that did not occur in the training data counts for distances, and for nothing else.
+    As in LIBSVM: an index that did not occur in the training data counts for distances only.
     """
     expansion = model._model
     parts = Table(expansion.support_vectors, None).widened(n_features)
@@ -55,7 +52,8 @@ def predictions(model: Any, table: Table, given: dict[str, Any]) -> tuple[np.nda
     extra = table.n_features - int(model.n_features_in_)
     if extra > 0:
         expansion = getattr(model, "_model", None)
-        if isinstance(expansion, KernelModel | PairModel) and expansion.kernel.name in BY_DISTANCE:
+        # Where distances count, a column that is zero in all support vectors changes the values.
+        if isinstance(expansion, KernelModel | PairModel) and expansion.kernel.shift_invariant:
             model = widened(model, table.n_features)
         else:
             table = Table(table.X[:, : model.n_features_in_], table.y, table.feature_names)

@@ -21,7 +21,7 @@ from multimargin.cli.options import (
     WeightedCommand,
     common_options,
     data_options,
-    exponents,
+    exponents_option,
     joined,
     kernel_of,
     kernel_options,
@@ -30,31 +30,14 @@ from multimargin.cli.options import (
     svc_params,
     threads,
 )
+from multimargin.kernels.table import has_gamma
 
 SEARCH = "Search"
 SEARCHES = ("grid", "nested", "two-line", "halving", "racing")
 
 grid_options = joined(
-    option(
-        "-log2c",
-        "--log2c",
-        type=exponents,
-        metavar="BEGIN,END,STEP",
-        default="-2,12,2",
-        show_default=True,
-        panel=SEARCH,
-        help="Exponents of C.",
-    ),
-    option(
-        "-log2g",
-        "--log2g",
-        type=exponents,
-        metavar="BEGIN,END,STEP",
-        default="-10,4,2",
-        show_default=True,
-        panel=SEARCH,
-        help="Exponents of gamma, for kernels that have one.",
-    ),
+    exponents_option("log2c", "-2,12,2", "Exponents of C.", panel=SEARCH),
+    exponents_option("log2g", "-10,4,2", "Exponents of gamma, for kernels that have one.", panel=SEARCH),
     option(
         "-v", "n_folds", type=click.IntRange(min=2), default=5, show_default=True, panel=SEARCH, help="Number of folds."
     ),
@@ -113,7 +96,7 @@ def select_parameters(training_set_file: Path, model_file: Path | None, **given:
     search = SVCCV(
         **svc_params(given, y),
         Cs=np.exp2(given["log2c"]),
-        gammas=np.exp2(given["log2g"]) if _has_gamma(given) else None,
+        gammas=np.exp2(given["log2g"]) if has_gamma(kernel_of(given)) else None,
         cv=folds_of(y, given["n_folds"], given["seed"]),
         search=given["search"],
         n_jobs=given["jobs"],
@@ -137,18 +120,14 @@ def select_parameters(training_set_file: Path, model_file: Path | None, **given:
     save_then_say(save, lines, elsewhere=any(map(is_stdout, (model_file, given["out"], given["report"]))))
 
 
-def _has_gamma(given: dict[str, Any]) -> bool:
-    return kernel_of(given) not in ("linear", "precomputed")
-
-
 def _results(search: Any, given: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the lines of the cells that were scored, for a file and for the reader, who gets the best one last."""
+    """Return the lines of the scored cells, for the file and for stdout, where the best one comes last."""
     if not hasattr(search, "best_params_"):
         raise click.ClickException(
             "no cell was finished in time; raise --max-time, or try fewer values of C and gamma."
         )
     results, best = search.cv_results_, None
-    names = ("C", "gamma") if _has_gamma(given) else ("C",)
+    names = ("C", "gamma") if has_gamma(kernel_of(given)) else ("C",)
     kept, shown = [], []
     for params, score in zip(results["params"], results["mean_test_score"], strict=True):
         if np.isnan(score):

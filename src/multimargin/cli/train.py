@@ -24,7 +24,7 @@ from multimargin.cli.options import (
     WeightedCommand,
     common_options,
     data_options,
-    gamma_value,
+    gamma_option,
     joined,
     kernel_of,
     kernel_options,
@@ -37,18 +37,15 @@ from multimargin.cli.training_lines import lines_of
 
 fit_options = joined(
     option(
-        "-c", "cost", type=POSITIVE, default=1.0, show_default=True, panel=LIBSVM, help="C, the price of short margins."
-    ),
-    option(
-        "-g",
-        "gamma",
-        type=gamma_value,
-        metavar="NUMBER",
-        default="auto",
-        show_default="1/number of features",
+        "-c",
+        "cost",
+        type=POSITIVE,
+        default=1.0,
+        show_default=True,
         panel=LIBSVM,
-        help="Gamma of the kernel.",
+        help="C, the cost of margin violations.",
     ),
+    gamma_option,
     option(
         "-h",
         "shrinking",
@@ -87,7 +84,7 @@ fit_options = joined(
         type=click.Choice(["sigmoid", "isotonic", "coupling"]),
         metavar="NAME",
         panel=MACHINE,
-        help="How probabilities are made: sigmoid, isotonic or coupling (what -b 1 means for ovo and dag).",
+        help="The calibration of probabilities: sigmoid, isotonic or coupling (what -b 1 means for ovo and dag).",
     ),
     option("--max-iter", type=int, default=-1, show_default=True, panel=LIMITS, help="Most steps."),
     option(
@@ -132,7 +129,7 @@ def train(training_set_file: Path, model_file: Path | None, **given: Any) -> Non
 
 
 def train_params(given: dict[str, Any], y: np.ndarray) -> dict[str, Any]:
-    """Return the parameters of SVC that the options ask for."""
+    """Return the parameters of SVC from the options."""
     pairs = given["multi_class"] in ("ovo", "dag")
     wanted = ("coupling" if pairs else "sigmoid") if given["probability"] else None
     return svc_params(given, y) | {
@@ -146,7 +143,7 @@ def train_params(given: dict[str, Any], y: np.ndarray) -> dict[str, Any]:
 
 
 def estimator(params: dict[str, Any], given: dict[str, Any]) -> Any:
-    """Return the unfitted estimator; somebody at a terminal sees a line of progress."""
+    """Return the unfitted estimator; on a terminal it shows a line of progress."""
     verbose = on_terminal() and not given["quiet"]
     if not given["linear"]:
         return SVC(**params, verbose=verbose)

@@ -1,4 +1,4 @@
-"""What svm-train prints after training; scripts read these lines."""
+"""The lines that svm-train prints after training; scripts parse them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``multimargin verify``: the certificate of a model, computed anew from its training data."""
+"""``multimargin verify``: the certificate of a model, recomputed from its training data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ from multimargin.data_files.svmlight import read_precomputed
 @click.command(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("model_file", type=DataPath)
 @click.argument("training_set_file", type=DataPath)
-@option("--threads", "n_threads", type=click.IntRange(min=1), panel=LIMITS, help="Most threads to use; all by default.")
+@option(
+    "--threads",
+    "n_threads",
+    type=click.IntRange(min=1),
+    panel=LIMITS,
+    help="Maximum number of threads; all by default.",
+)
 @data_options
 @click.pass_context
 def verify(ctx: click.Context, /, model_file: Path, training_set_file: Path, **given: Any) -> None:

@@ -19,7 +19,7 @@ from multimargin.data_files.text_blocks import LONGEST_LINE, opened
 SEPARATORS = ",;\t"
 LABEL_NAMES = ("label", "class", "target", "y")
 ROWS_AT_ONCE = 4096
-BYTES_OF_LABEL = 64  # a short str in a list
+BYTES_OF_LABEL = 64  # bytes of a short str in a list
 
 
 def read_csv(path: Path, *, label: str | None = None, label_needed: bool = True) -> Table:
@@ -62,7 +62,7 @@ def _read_rows(path: Path, reader: Any, lines: _Lines, label: str | None, *, lab
 
 
 class _Lines:
-    """The lines of a file, the first of them given; notes whether any holds an underscore."""
+    """The lines of a file, the first of them given; records whether any holds an underscore."""
 
     def __init__(self, first: str, rest: io.TextIOWrapper) -> None:
         self._first, self._rest, self.underscore = first, rest, False
@@ -122,7 +122,7 @@ class _Cells:
             block = np.array(self.rows, dtype=np.float64)
         except ValueError:
             raise self._first_bad_cell() from None
-        # Python reads 1_000 as a number, and other programs do not.
+        # Python reads 1_000 as a number; other programs do not.
         underscored = self.source.underscore and any("_" in cell for row in self.rows for cell in row)
         if underscored or not np.isfinite(block).all():
             raise self._first_bad_cell()

@@ -1,4 +1,4 @@
-"""What is wrong with a data file, and where."""
+"""The error of data files: the message names file, line and fault."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def fault(path: Path, what: str, line: int | None = None) -> DataFileError:
 
 
 def shown(token: bytes | str) -> str:
-    """Return a piece of a file between quotes, shortened and without signs that a terminal would act upon."""
+    """Return a piece of a file between quotes, shortened and without control characters."""
     text = token.decode("utf-8", errors="backslashreplace") if isinstance(token, bytes) else token
     return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")

@@ -21,7 +21,7 @@ MAGIC = b"PK\x03\x04"
 
 
 def read_npz(path: Path, *, label_needed: bool = True) -> Table:
-    """Return the rows of an npz file; nothing in it is executed, and no array is larger than the file says."""
+    """Return the rows of an npz file; pickled objects are refused, and no array is larger than its header says."""
     try:
         with path.open("rb") as handle, zipfile.ZipFile(handle) as archive:
             _check_begin(path, handle)
@@ -30,7 +30,7 @@ def read_npz(path: Path, *, label_needed: bool = True) -> Table:
         raise
     except OSError as error:
         raise fault(path, f"cannot be read ({error.strerror}); give the name of a data file that exists") from error
-    except Exception as error:  # zipfile and numpy raise whatever a damaged file makes them raise
+    except Exception as error:  # damaged files make zipfile and numpy raise all kinds of errors
         raise fault(path, f"is damaged or no npz file ({error})") from error
     X = _matrix(path, arrays)
     y = arrays.get("y")
@@ -40,14 +40,14 @@ def read_npz(path: Path, *, label_needed: bool = True) -> Table:
 
 
 def _check_begin(path: Path, handle: BinaryIO) -> None:
-    """Refuse what stands before the archive, which zipfile would pass over."""
+    """Refuse files with other bytes before the archive, which zipfile would skip."""
     handle.seek(0)
     if handle.read(len(MAGIC)) != MAGIC:
         raise fault(path, "is damaged or no npz file (it does not begin as one)")
 
 
 def _read_arrays(path: Path, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
-    """Return the arrays that rows are made of, and nothing of the others but their names."""
+    """Return the arrays that rows are made of; of other arrays only the names."""
     members = {member.filename.removesuffix(".npy"): member for member in archive.infolist() if _is_array(member)}
     room = Room(path)
     for name, member in members.items():
@@ -61,7 +61,7 @@ def _is_array(member: zipfile.ZipInfo) -> bool:
 
 
 def _size_in_memory(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
-    """Return the bytes of an array, and of the doubles that are made of it where they are no doubles."""
+    """Return the bytes of an array, plus those of its conversion to doubles where one is needed."""
     with archive.open(member) as handle:
         version = npy.read_magic(handle)
         reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0

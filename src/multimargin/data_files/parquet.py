@@ -1,4 +1,4 @@
-"""Parquet files, by pyarrow, which is optional."""
+"""Parquet files, read by pyarrow, an optional dependency."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MISSING = "Parquet files need pyarrow, which is not installed; get it with: pip 
 
 
 def pyarrow_parquet() -> Any:
-    """Return pyarrow's module, or refuse with the remedy."""
+    """Return pyarrow's module, or raise ImportError with the command that installs it."""
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -29,7 +29,7 @@ def read_parquet(path: Path, *, label: str | None = None, label_needed: bool = T
     parquet = pyarrow_parquet()
     try:
         found = parquet.read_metadata(path)
-        Room(path).take(2 * 8 * found.num_rows * found.num_columns)  # as pyarrow has them, and as doubles
+        Room(path).take(2 * 8 * found.num_rows * found.num_columns)  # pyarrow's own copy, and the doubles
         table = parquet.read_table(path)
     except DataFileError:
         raise

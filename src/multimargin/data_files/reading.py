@@ -1,4 +1,4 @@
-"""Reading a data file of any kind that is known; the ending of its name says which."""
+"""Reading a data file; the suffix of its name gives the format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SVMLIGHT = "svmlight"
 
 
 def kind_of(path: Path) -> str:
-    """Return "csv", "parquet", "npz" or "svmlight", which is what other endings mean."""
+    """Return "csv", "parquet", "npz" or "svmlight", which stands for all other suffixes."""
     ending = Path(plain_name(path)).suffix.lower()
     if ending in CSV_ENDINGS:
         return "csv"
@@ -41,8 +41,8 @@ def read_data(
     Parameters
     ----------
     path : path
-        .csv, .tsv (both also compressed), .parquet or .npz; any other ending is LIBSVM's and svmlight's text. Text
-        may be compressed: .gz, .bz2, .xz.
+        .csv, .tsv (both also compressed), .parquet or .npz; any other ending is LIBSVM's and svmlight's text. Text may
+        be compressed: .gz, .bz2, .xz.
     label : str, default=None
         For .csv and .parquet: the name of the label's column, or its number from 1 (-1: the last). By default the one
         that is called label, class, target or y.

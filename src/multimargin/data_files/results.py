@@ -1,4 +1,4 @@
-"""Files of predictions: a label for each row, with probabilities or scores; written row by row, whole or not at all."""
+"""Files of predictions: a label for each row, with probabilities or scores; written row by row, atomically."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STDOUT = Path("-")
 
 @dataclass(frozen=True)
 class Columns:
-    """What stands beside the label: the names of probabilities (of classes) or of scores."""
+    """The columns beside the label: the names of probabilities (of classes) or of scores."""
 
     names: tuple[str, ...] = ()
     probabilities: bool = False
@@ -42,14 +42,15 @@ class Columns:
 
 
 def label_text(label: Any) -> str:
-    """Return a label as it is written."""
+    """Return a label as text."""
     if isinstance(label, str | np.bool_ | bool):
         return str(label)
     return number(label)
 
 
 class Lines:
-    """svm-predict's file: the label on each line; with probabilities a line of labels first, and they beside it."""
+    """svm-predict's file: the label on each line; with probabilities, a header line of labels, and the probabilities
+    beside each label."""
 
     def __init__(self, handle: IO[str], columns: Columns) -> None:
         self._handle = handle
@@ -98,7 +99,7 @@ class Arrays:
 
 
 def open_stdout() -> IO[str]:
-    """Return stdout, for results that have no other place."""
+    """Return stdout, for results without a file."""
     if sys.stdout is None:
         raise ValueError("stdout is closed, where the results would go; give the name of a file, or open it.")
     return sys.stdout
@@ -106,7 +107,7 @@ def open_stdout() -> IO[str]:
 
 @contextmanager
 def result_file(path: Path, columns: Columns) -> Iterator[Lines | CsvLines | Arrays]:
-    """Yield what takes the predictions; the ending of the name chooses the format, "-" is stdout."""
+    """Yield a writer of predictions; the suffix of the name chooses the format, "-" is stdout."""
     if path == STDOUT:
         yield Lines(open_stdout(), columns)
     elif kind_of(path) == "npz":

@@ -1,4 +1,4 @@
-"""How much of the memory the rows of a file may take, which a small compressed file does not show."""
+"""A limit on the memory that the rows of a file take: a small compressed file may hold huge ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from multimargin.data_files.errors import DataFileError, fault
 
 
 class Room:
-    """Counts what was read of a file, and refuses what would be too much before it is there."""
+    """Counts the bytes read from a file, and raises an error before they exceed the limit."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -17,7 +17,7 @@ class Room:
         self._asked_at = 0
 
     def take(self, n_bytes: int) -> None:
-        """Note that so many bytes will be kept, together with what was taken before."""
+        """Add so many bytes to those that are kept."""
         self._taken += n_bytes
         if self._taken < self._asked_at:
             return
@@ -26,7 +26,7 @@ class Room:
             raise self.fault()
 
     def fault(self) -> DataFileError:
-        """Return what is told of the file."""
+        """Return the message about the file."""
         taken, available = self._taken / MEGABYTE, available_bytes() / MEGABYTE
         return fault(
             self._path,

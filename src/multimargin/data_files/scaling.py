@@ -49,7 +49,7 @@ class Scaling:
         return "\n".join(lines) + "\n"
 
     def columns(self, values: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return scaled values of the given columns; the ends are met exactly."""
+        """Return scaled values of the given columns; both ends are reached exactly."""
         return _mapped(values, (self.low[columns], self.high[columns]), self.interval)
 
     def labels(self, labels: np.ndarray) -> np.ndarray:
@@ -72,7 +72,7 @@ def _mapped(values: np.ndarray, ends: tuple[np.ndarray | float, np.ndarray | flo
 
 @dataclass(eq=False)
 class RangeFinder:
-    """The smallest and the largest value of each column; what is not written is a zero."""
+    """The smallest and the largest value of each column; entries that are absent are zeros."""
 
     path: Path
     n_rows: int = 0
@@ -104,7 +104,7 @@ class RangeFinder:
         self.seen = np.concatenate([self.seen, np.zeros(more, dtype=np.int64)])
 
     def scaling(self, interval: Interval, label_interval: Interval | None) -> Scaling:
-        """Return the map that these ranges ask for."""
+        """Return the map with these ranges."""
         with_zeros = self.seen < self.n_rows
         low = np.where(with_zeros, np.minimum(self.low, 0.0), self.low)
         high = np.where(with_zeros, np.maximum(self.high, 0.0), self.high)
@@ -160,6 +160,6 @@ def _numbers(path: Path, lines: list[tuple[int, list[bytes]]], at: int, count: i
 
 
 def widened(scaling: Scaling, n_features: int) -> Scaling:
-    """Return the map for more columns, which it leaves out."""
+    """Return the map for more columns, which are not scaled."""
     more = max(0, n_features - scaling.n_features)
     return replace(scaling, low=np.pad(scaling.low, (0, more)), high=np.pad(scaling.high, (0, more)))

@@ -20,7 +20,7 @@ from multimargin.data_files.text_blocks import BLOCK, line_blocks
 
 @dataclass(frozen=True, eq=False)
 class RowBlock:
-    """Some rows that follow each other: labels, and values with their indices, as they are written."""
+    """Consecutive rows: labels, and values with their indices as in the file."""
 
     labels: NDArray[np.float64]
     values: NDArray[np.float64]
@@ -79,7 +79,7 @@ def read_precomputed(path: Path, *, square: bool = False) -> Table:
 
 
 def _within_room(path: Path, blocks: Iterable[RowBlock]) -> Iterator[RowBlock]:
-    """Pass on blocks that will be kept and joined, as long as the memory holds both."""
+    """Yield blocks that will be kept and joined, as long as memory suffices for both."""
     room = Room(path)
     for block in blocks:
         room.take(2 * sum(part.nbytes for part in (block.labels, block.values, block.indices, block.starts)))

@@ -1,4 +1,4 @@
-"""What a data file holds: rows of numbers with or without labels, and the names of the columns where it has them."""
+"""The contents of a data file: rows of numbers, and labels and column names where there are any."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Table:
         return Table(X, self.y, self.feature_names)
 
     def compact(self) -> Table:
-        """Return the rows dense where they are full enough, and else as they are."""
+        """Return the rows, dense if enough of their entries are nonzero."""
         cells = self.n_rows * self.n_features
         if not is_sparse(self.X) or self.X.nnz < FULL * cells or 8 * cells > available_bytes() // 2:
             return self

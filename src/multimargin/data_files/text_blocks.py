@@ -15,19 +15,19 @@ from multimargin.data_files.errors import DataFileError, fault
 
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 BLOCK = 1 << 22
-# A line that does not end is an error rather than a way to fill the memory.
+# A longer line is an error, so that a file without line ends does not fill the memory.
 LONGEST_LINE = 1 << 28
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def plain_name(path: Path) -> str:
-    """Return the name of the file without the ending of its compression."""
+    """Return the name of the file without the suffix of its compression."""
     return path.stem if path.suffix.lower() in OPENERS else path.name
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Yield the (decompressed) bytes of a file; whatever goes wrong with reading them is a DataFileError."""
+    """Yield the (decompressed) bytes of a file; all errors of reading are DataFileErrors."""
     opener = OPENERS.get(path.suffix.lower())
     try:
         with path.open("rb") if opener is None else opener(path, "rb") as handle:
@@ -42,7 +42,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def line_blocks(path: Path, size: int = BLOCK) -> Iterator[tuple[int, bytes]]:
-    """Yield blocks of whole lines with the number of their first one, from 1; only the last line may lack its end."""
+    """Yield blocks of whole lines with the number of their first one, from 1; only the last line may lack a line
+    end."""
     line, length = 1, 0
     pieces: list[bytes] = []  # what is left of the last block, until its line ends
     with opened(path) as handle:

@@ -1,4 +1,4 @@
-"""Writing data files: whole or not at all, in the format that the ending of the name says."""
+"""Writing data files atomically, in the format of the name's suffix."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LABEL = "label"
 
 @contextmanager
 def text_file(path: Path) -> Iterator[IO[str]]:
-    """Yield a text file, compressed as its ending says, that is there whole in the end or not at all."""
+    """Yield a text file, compressed as its suffix says, written atomically."""
     opener = OPENERS.get(path.suffix.lower())
     with whole_file(path) as handle:
         inner: Any = handle if opener is None else opener(handle, "wb")
@@ -44,7 +44,7 @@ def number(value: float) -> str:
 
 
 def write_data(path: str | os.PathLike[str], table: Table) -> None:
-    """Write rows and labels; the ending of the name chooses the format, as in ``read_data``."""
+    """Write rows and labels; the suffix of the name chooses the format, as in ``read_data``."""
     checked = Path(path)
     kind = kind_of(checked)
     if kind == "csv":
@@ -70,7 +70,7 @@ def _write_svmlight(path: Path, table: Table) -> None:
 
 
 def svmlight_lines(rows: Any, labels: np.ndarray, n_features: int) -> Iterator[str]:
-    """Yield a line for each row; the first names the last column, so that the number of columns can be told."""
+    """Yield a line for each row; the first names the last column, so that readers know the number of columns."""
     largest = int(rows.indices.max(initial=-1)) + 1
     for i, label in enumerate(labels):
         part = slice(rows.indptr[i], rows.indptr[i + 1])

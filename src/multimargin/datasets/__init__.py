@@ -1,4 +1,4 @@
-"""Data sets by name, generated ones, and the papers' sets with the protocol of every benchmark and experiment.
+"""Data sets by name, generated ones, and the papers' sets with the protocol of all benchmarks and experiments.
 
 ``load`` finds a local copy (MULTIMARGIN_DATA), a set that scikit-learn ships, or one of OpenML's, which is downloaded
 once.

@@ -1,4 +1,4 @@
-"""The papers' data sets, with the protocol of every benchmark and experiment."""
+"""The papers' data sets, with the protocol of all benchmarks and experiments."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def data_directory() -> Path | None:
 
 
 def load_benchmark(name: str) -> Benchmark:
-    """Return a data set by the protocol; FileNotFoundError says where it was looked for."""
+    """Return a data set by the protocol; raise FileNotFoundError with the places that were searched."""
     directory = data_directory()
     train = None if directory is None else directory / f"{name}.train.svm.bz2"
     if train is None or not train.exists():

@@ -1,4 +1,4 @@
-"""Data sets that are drawn: shapes in the plane that no linear machine separates, with any number of classes."""
+"""Random data sets in the plane that no linear machine separates, with any number of classes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def chessboard(
 def banana(
     n_samples: int = 1000, *, n_classes: int = 2, noise: float = 0.2, random_state: Any = None
 ) -> tuple[FloatArray, IntArray]:
-    """Draw points around arcs of a circle, one for each class, that reach into each other.
+    """Draw points around arcs of a circle, one for each class, that interlock.
 
     Parameters
     ----------

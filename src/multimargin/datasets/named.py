@@ -1,4 +1,5 @@
-"""Data sets by name: a local copy, one that scikit-learn ships, or OpenML's, downloaded once and checked ever after."""
+"""Data sets by name: a local copy, one that scikit-learn ships, or one of OpenML's, downloaded once and verified by its
+checksum."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ SHIPPED: dict[str, Callable[..., Any]] = {
     "iris": shipped.load_iris,
     "wine": shipped.load_wine,
 }
-# OpenML's numbers, which name one version for ever.
+# OpenML's ids; each names one fixed version.
 OPENML = {
     "glass": 41,
     "letter": 6,
@@ -54,7 +55,7 @@ class Dataset:
     X : ndarray or CSR array of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     X_test, y_test : likewise, or None
-        Rows kept apart by whoever published the set.
+        The published test part.
     source : str
         Where it comes from: a file, "scikit-learn" or "OpenML 6".
     """
@@ -77,7 +78,7 @@ def load(name: str, *, download: bool = True, sha256: str | None = None) -> Data
         letter.svm, letter.csv, letter.npz, ...), else one that scikit-learn ships ("iris", "wine", "breast_cancer",
         "digits"), else one of OpenML ("letter", "mnist", ...; "openml:6" for any by its number).
     download : bool, default=True
-        Whether to ask OpenML for a set that is not here.
+        Whether to download a set that is not found locally from OpenML.
     sha256 : str, default=None
         ``checksum_of(X, y)`` that a downloaded set must have; by default that of the first download, which is kept
         beside it (OpenML's own checksum is verified while downloading).
@@ -115,7 +116,7 @@ def load(name: str, *, download: bool = True, sha256: str | None = None) -> Data
 
 
 def checksum_of(X: np.ndarray, y: np.ndarray) -> str:
-    """Return the SHA-256 of the values and the labels, whatever file they are in."""
+    """Return the SHA-256 of the values and the labels; it does not depend on the file format."""
     found = hashlib.sha256(f"{X.shape[0]} {X.shape[1]}\n".encode())
     found.update(np.ascontiguousarray(X, dtype="<f8").tobytes())
     found.update("\n".join(map(str, y.tolist())).encode())
@@ -131,7 +132,7 @@ def cache_directory() -> Path:
 
 
 def _local(name: str) -> Dataset | None:
-    """Look into the folder of the user's own data."""
+    """Search the folder of the user's own data."""
     folder = os.environ.get("MULTIMARGIN_DATA")
     if not folder or Path(name).name != name:
         return None
@@ -174,7 +175,7 @@ def _openml_number(name: str) -> int:
 
 
 def _download(name: str, number: int, path: Path) -> None:
-    """Fetch a set of OpenML, whose own checksum scikit-learn verifies, and keep it with ours."""
+    """Download a set of OpenML, whose checksum scikit-learn verifies, and keep it with our checksum."""
     try:
         fetched = shipped.fetch_openml(data_id=number, as_frame=False, cache=False, parser="liac-arff")
     except OSError as error:
@@ -205,7 +206,7 @@ def _sum_file(path: Path) -> Path:
 
 
 def _check_sum(path: Path, found: str, wanted: str | None) -> None:
-    """Refuse a set of the cache that is not the one that was downloaded, or not the one that was asked for."""
+    """Raise ValueError if a cached set has another checksum than the download, or than the caller asks for."""
     kept = _sum_file(path).read_text().strip() if _sum_file(path).exists() else "that of a download"
     for checksum in (kept, found if wanted is None else wanted):
         if checksum != found:

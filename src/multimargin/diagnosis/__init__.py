@@ -1,4 +1,4 @@
-"""The doctor: what is wrong with data and parameters, and the line that helps."""
+"""Diagnostics of data and parameters, each with the line of code that fixes it."""
 
 from multimargin.diagnosis.findings import Diagnosis, Finding
 from multimargin.diagnosis.run_checks import diagnose

@@ -1,4 +1,4 @@
-"""What a fit will cost: seconds and megabytes, from fits on few rows."""
+"""A forecast of the seconds and megabytes of a fit, from fits on few rows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from multimargin.model_selection.estimator import SVCCV
 from multimargin.model_selection.forecast import extrapolate, in_words, subsample_sizes
 from multimargin.model_selection.search_table import share_of
 
-LONG = 600.0  # seconds from which on a way to something faster is named
+LONG = 600.0  # from this many seconds on a faster alternative is suggested
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds and megabytes of a fit, and what they come from."""
+    """Seconds and megabytes of a fit, and the rows they were estimated from."""
 
     seconds: float
     megabytes: float
@@ -36,7 +36,7 @@ class Cost:
 
 
 def fit_cost(estimator: Any, X: DataMatrix, y: np.ndarray, codes: IntArray) -> Cost:
-    """Estimate the cost of a fit; a search says it of itself."""
+    """Estimate the cost of a fit; a search has its own forecast."""
     if isinstance(estimator, SVCCV):
         told = estimator.forecast(X, y)
         return Cost(told.seconds, told.memory / MEGABYTE, tuple(told.sizes[1:]))
@@ -64,7 +64,7 @@ def _at(sizes: np.ndarray, seconds: np.ndarray, processor: np.ndarray, n: int, e
 
 
 def _megabytes(estimator: Any, X: DataMatrix, codes: IntArray) -> int:
-    """Return what is kept: kernel rows within their budget, and some numbers for each example and class."""
+    """Return the memory in use: kernel rows within their budget, and some numbers for each example and class."""
     n, n_classes = len(codes), int(codes.max()) + 1
     own = 4 * 8.0 * n * n_classes
     weights = 8.0 * float(X.shape[1]) * n_classes

@@ -1,4 +1,4 @@
-"""What the data alone tell: missing values, columns, repeated rows, classes."""
+"""Checks of the data alone: missing values, columns, repeated rows, classes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def text_columns(X: Any) -> list[Finding]:
 
 
 def column_findings(X: DataMatrix, names: list[str]) -> Iterator[Finding]:
-    """Find columns that decide everything, and those that decide nothing."""
+    """Find columns that dominate all others, and constant ones."""
     wide = wide_columns(X)
     if wide:
         advice = unscaled_column(names[wide[0][0]], wide[0][1])
@@ -61,13 +61,13 @@ def column_findings(X: DataMatrix, names: list[str]) -> Iterator[Finding]:
         yield Finding(
             "note",
             "constant columns",
-            f"X has one value only, which tells nothing, in {columns([names[c] for c in constant])}",
+            f"X has one value only, which carries no information, in {columns([names[c] for c in constant])}",
             "X = VarianceThreshold().fit_transform(X)",
         )
 
 
 def row_numbers(X: DataMatrix) -> IntArray:
-    """Return a number for each row, the same for equal rows; only digests are kept, not the rows."""
+    """Return a label for each row, the same for equal rows; only digests are kept in memory."""
     numbers: dict[bytes, int] = {}
     if is_sparse(X):
         rows = tidy(X).copy()
@@ -81,7 +81,7 @@ def row_numbers(X: DataMatrix) -> IntArray:
 
 
 def row_findings(X: DataMatrix, codes: IntArray, *, frame: bool) -> Iterator[Finding]:
-    """Find rows that occur with different labels, and many that occur again."""
+    """Find rows that occur with different labels, and many repeated rows."""
     number = row_numbers(X)
     n, n_distinct = len(number), int(number.max(initial=-1)) + 1
     if n_distinct == n:

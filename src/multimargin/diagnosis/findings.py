@@ -1,4 +1,4 @@
-"""What a diagnosis consists of, and how it is shown."""
+"""The findings of a diagnosis, and how they are shown."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-# From what no fit can do with, by what costs accuracy or time, to what is good to know.
+# An error: no fit is possible. A warning: it costs accuracy or time. A note: good to know.
 SEVERITIES = ("error", "warning", "note")
 MARKS = {"error": "✗", "warning": "!", "note": "·"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found.
+    """One finding.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Finding:
     text : str
         What was found, with names and numbers.
     line : str
-        The line of code that helps; empty where nothing is to be done.
+        The line of code that fixes it; empty where nothing is to be done.
     """
 
     severity: str

@@ -12,13 +12,14 @@ from sklearn.base import clone
 from multimargin._typing import DataMatrix, FloatArray, IntArray
 from multimargin.base.matrices import dense
 from multimargin.diagnosis.findings import Finding
+from multimargin.estimators.svc import SVC
 from multimargin.fitting.advice import LARGE_C, large_cost
 from multimargin.fitting.parameters import resolve_kernel
 from multimargin.kernels.spec import KernelSpec
 from multimargin.model_selection.search_table import share_of
 from multimargin.problems.training_set import TrainingSet
 
-# Kernel values are looked at between so many rows and so many others.
+# Kernel values are computed between so many rows and so many others.
 SAMPLE = 200
 OTHERS = 5_000
 NEARLY_CONSTANT = 0.99  # the median of the kernel values between different rows
@@ -28,7 +29,7 @@ STEP = 4.0
 FEW = 400
 SAME = 1e-3
 SECONDS = 5.0
-# What a trial fit does not need, and what would disturb it.
+# Parameters of a trial fit.
 QUIET: dict[str, Any] = {
     "verbose": False,
     "on_progress": None,
@@ -40,19 +41,19 @@ QUIET |= {"warm_start": False, "probability": "deprecated", "max_iter": -1, "on_
 
 
 def gamma_findings(estimator: Any, X: DataMatrix, y: np.ndarray) -> Iterator[Finding]:
-    """Find a gamma for which all rows look alike, or each like nothing else."""
+    """Find a gamma for which the kernel is nearly constant, or nearly the identity."""
     data = TrainingSet.from_arrays(X, y, C=1.0)
     kernel = resolve_kernel(estimator.get_params(deep=False), data)
-    if kernel.name not in ("rbf", "laplacian"):
+    if not kernel.shift_invariant:
         return
     distance = _distances(kernel, X)
     typical = float(np.median(distance))
     if typical == 0:
         return
-    values = np.exp(-kernel.gamma * distance)
+    values = kernel.of_form(distance)
     better = f"SVC(gamma={1 / typical:.3g})"
-    if kernel.name != "rbf":
-        better = f'SVC(kernel="laplacian", gamma={1 / typical:.3g})'
+    if kernel.name != SVC().kernel:
+        better = f'SVC(kernel="{kernel.name}", gamma={1 / typical:.3g})'
     if float(np.median(values)) > NEARLY_CONSTANT:
         yield Finding(
             "warning",
@@ -66,13 +67,13 @@ def gamma_findings(estimator: Any, X: DataMatrix, y: np.ndarray) -> Iterator[Fin
             "warning",
             "gamma",
             f"gamma={kernel.gamma:.3g} makes the kernel nearly the identity: for half of the rows even the nearest one "
-            f"has a value of {nearest:.2g} at most, so that the machine learns rows by heart",
+            f"has a value of {nearest:.2g} at most, so that the machine memorises rows",
             f"clf = {better}",
         )
 
 
 def _distances(kernel: KernelSpec, X: DataMatrix) -> FloatArray:
-    """Return what gamma multiplies, between some rows and many others, themselves and equal rows left out."""
+    """Return the form's values between some rows and many others, without pairs of equal rows."""
     n = X.shape[0]
     rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
     others = np.unique(np.linspace(0, n - 1, min(n, OTHERS)).astype(np.int64))
@@ -80,7 +81,7 @@ def _distances(kernel: KernelSpec, X: DataMatrix) -> FloatArray:
     distance = np.empty((len(rows), len(others)))
     for place, row in enumerate(A):
         apart = B - row
-        distance[place] = (apart**2).sum(axis=1) if kernel.name == "rbf" else np.abs(apart).sum(axis=1)
+        distance[place] = (apart**2).sum(axis=1) if kernel.form == "squared_difference" else np.abs(apart).sum(axis=1)
     distance[rows[:, None] == others[None, :]] = np.inf
     finite = np.isfinite(distance)
     return np.where(finite, distance, distance[finite].max(initial=0.0)) if finite.any() else np.zeros((1, 1))
@@ -127,13 +128,13 @@ def _typical_score(machine: Any, X: DataMatrix) -> float:
 
 
 def rows_of(estimator: Any, X: DataMatrix, rows: IntArray) -> DataMatrix:
-    """Return the data of some rows: of a precomputed kernel the values among them."""
+    """Return the data of some rows: for a precomputed kernel the values among them."""
     given = isinstance(getattr(estimator, "kernel", None), str) and estimator.kernel == "precomputed"
     return X[np.ix_(rows, rows)] if given else X[rows]
 
 
 def trial_fit(estimator: Any, X: DataMatrix, y: np.ndarray, **params: Any) -> Any:
-    """Return a copy of an estimator that was trained quietly and for a short time."""
+    """Return a copy of an estimator, trained for a short time without output."""
     known = estimator.get_params(deep=False)
     machine = clone(estimator).set_params(**{n: value for n, value in (QUIET | params).items() if n in known})
     with warnings.catch_warnings():

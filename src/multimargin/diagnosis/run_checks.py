@@ -1,4 +1,4 @@
-"""diagnose: what stands between data and a good machine, each with the line that helps."""
+"""diagnose: problems of data and parameters, each with the line of code that fixes it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from multimargin.model_selection.estimator import SVCCV
 
 
 def diagnose(X: ArrayLike, y: ArrayLike, estimator: Any = None) -> Diagnosis:
-    """Look at data, and at the parameters of an estimator on them, for what costs accuracy or time.
+    """Check data, and an estimator's parameters on them, for problems that cost accuracy or time.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ def diagnose(X: ArrayLike, y: ArrayLike, estimator: Any = None) -> Diagnosis:
         NaN and infinity are found, not refused. The names of a data frame's columns are used.
     y : array-like of shape (n_samples,)
     estimator : SVC, LinearSVC, SVCCV or a Pipeline that ends with one, default=None
-        Not fitted, and not changed; None means ``SVC()``. Of a Pipeline the last step is judged on what the steps
-        before make of X.
+        Not fitted, and not changed; None means ``SVC()``. Of a Pipeline the last step is checked on X as the steps
+        before transform it.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def _rows_and_names(steps: Any, X: Any, labels: np.ndarray) -> tuple[Any, list[s
 def _with_machine(
     machine: Any, data: tuple[Any, np.ndarray, np.ndarray], findings: list[Finding], n_classes: int
 ) -> Diagnosis:
-    """Add what an estimator's parameters do on the data."""
+    """Add the findings about an estimator's parameters on the data."""
     X, labels, codes = data
     if isinstance(machine, SVC):
         findings += gamma_findings(machine, X, labels)

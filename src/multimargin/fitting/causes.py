@@ -6,7 +6,7 @@ import numpy as np
 
 from multimargin._typing import DataMatrix
 from multimargin.fitting.advice import LARGE_C, Advice, large_cost, large_products, unscaled_column, wide_columns
-from multimargin.kernels.rounding import kernel_sizes
+from multimargin.kernels.rounding import squared_lengths
 from multimargin.kernels.spec import KernelSpec
 from multimargin.solvers.certificate import Certificate
 from multimargin.solvers.report import StopReason
@@ -27,7 +27,7 @@ def likely_cause(X: DataMatrix, kernel: KernelSpec, C: float, certificate: Certi
 def _large_products(X: DataMatrix, kernel: KernelSpec, C: float, tol: float) -> list[Advice]:
     """What to say where C k(x, x) times tol is above 1: then a violation of tol may cost more than the whole dual."""
     with np.errstate(over="ignore"):
-        product = C * float(np.square(kernel_sizes(kernel, X).max(initial=0.0)))
+        product = C * kernel.largest_value(float(squared_lengths(X).max(initial=0.0)))
     if not product * tol > 1.0:
         return []
-    return [large_products(product, float(abs(X).max()), kernel.gamma if kernel.name != "linear" else None)]
+    return [large_products(product, float(abs(X).max()), kernel.gamma if kernel.has_gamma else None)]

@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state, validation
 
 from multimargin.base.errors import InvalidParameterError
 from multimargin.base.matrices import check_indices
-from multimargin.kernels.spec import KERNELS, KernelSpec
+from multimargin.kernels.spec import KernelSpec
+from multimargin.kernels.table import KERNELS, has_gamma
 from multimargin.models.calibration import COUPLING, KINDS
 from multimargin.problems.machines import MACHINES, Bound, Machine
 from multimargin.problems.problem import Bias, Loss
@@ -122,7 +123,7 @@ def resolve_kernel(params: dict[str, Any], data: TrainingSet) -> KernelSpec:
     check_choice("kernel", name, (*KERNELS, "precomputed"), ", or give a function of two sets of rows")
     if name == "precomputed":
         return KernelSpec(name)
-    gamma = _resolve_gamma(params["gamma"], data, used=name != "linear")
+    gamma = _resolve_gamma(params["gamma"], data, used=has_gamma(name))
     return KernelSpec(name, gamma=gamma, degree=degree, coef0=coef0)
 
 

@@ -1,1 +1,1 @@
-"""Kernels: their numbers, their values from the C++ core, and how far rounding moves them."""
+"""Kernels: their parameters, their values from the C++ core, and bounds on their rounding."""

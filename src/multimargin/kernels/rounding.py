@@ -1,7 +1,7 @@
-"""What float64 cannot know: how far rounding may have moved the scores and objectives of a point.
+"""Bounds on rounding errors in the scores and objectives of a point, in float64.
 
 A score is a sum of terms beta_j k(x_j, x), and every term is rounded in proportion to its size, whatever the sum. Where
-C k(x, x) is huge the terms cancel, and what is left may be nothing but their rounding.
+C k(x, x) is huge the terms cancel, and the sum may be rounding error alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from multimargin._typing import DataMatrix, FloatArray
 from multimargin.base.matrices import is_sparse
 from multimargin.kernels.spec import KernelSpec
+from multimargin.kernels.table import KERNELS
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -45,23 +46,18 @@ def squared_lengths(X: DataMatrix) -> FloatArray:
 def kernel_sizes(kernel: KernelSpec, rows: DataMatrix) -> FloatArray:
     """Return s with \\|k(x_i, x_j)\\| at most s_i s_j, and its rounding at most that times epsilon.
 
-    ``rows`` are examples or, for a kernel that is given, the diagonal of its matrix. Cauchy's inequality for a positive
-    semi-definite kernel; a power multiplies the relative error of its base, and |tanh u| is at most 1 and |u|.
+    ``rows`` are examples or, for a kernel that is given, the diagonal of its matrix. This is Cauchy's inequality for a
+    positive semi-definite kernel; the table of kernels has s for each of them.
     """
     n = rows.shape[0]
     if kernel.given:
         squares = np.abs(np.asarray(rows, dtype=np.float64))
         if kernel.indefinite:
             squares = np.full(n, squares.max(initial=1.0))
-    elif kernel.name in ("rbf", "laplacian"):
-        squares = np.ones(n)
     else:
-        squares = squared_lengths(rows)
+        sizes = KERNELS[kernel.name].sizes
         with np.errstate(over="ignore", invalid="ignore"):
-            if kernel.name == "poly":
-                squares = max(1, kernel.degree) * (kernel.gamma * squares + abs(kernel.coef0)) ** kernel.degree
-            elif kernel.name == "sigmoid":
-                squares = np.minimum(1.0, kernel.gamma * squares + abs(kernel.coef0))
+            squares = np.ones(n) if sizes is None else sizes(squared_lengths(rows), kernel)
     return np.sqrt(squares + kernel.offset)
 
 
@@ -75,8 +71,7 @@ def fits_float32(kernel: KernelSpec, rows: DataMatrix) -> bool:
     numbers = [largest]
     if not kernel.given:
         numbers.append(4.0 * float(squared_lengths(rows).max(initial=0.0)))  # a squared distance
-        if kernel.name != "linear":
-            numbers.append(kernel.gamma)
+        numbers.append(abs(kernel.scale))
     return all(number == 0 or float(single.tiny) <= number <= float(single.max) for number in numbers)
 
 
@@ -86,8 +81,8 @@ def rounding_of(
     """Return the bounds at a point: beta (n_examples, n_scores), amounts (n_examples, n_variables), C (n_examples,).
 
     ``level`` is the size of what a score is compared with, targets and an exact bias, which are rounded as its terms
-    are. The primal charges C_i for what a score is short: for a free variable, whose margin is met, by rounding alone.
-    The ``squared`` hinge charges the square; what rounding changes it by in proportion to the variables is the dual's.
+    are. The primal adds C_i times the missing margin: for a free variable, whose margin is met, this is rounding alone.
+    The ``squared`` hinge adds the square; its error that is proportional to the variables is part of the dual's.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         mass = np.abs(beta).T @ sizes  # sum_j |beta_j| s_j, one for each column of scores

@@ -1,4 +1,4 @@
-"""Kernels: their names and parameters, and a NumPy reference."""
+"""A kernel with its parameters, and a NumPy reference."""
 
 from __future__ import annotations
 
@@ -11,17 +11,13 @@ from numpy.typing import ArrayLike
 
 from multimargin import _core
 from multimargin._typing import FloatArray
-
-KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian")
-GIVEN_KERNELS = ("precomputed", "callable")
+from multimargin.kernels.table import GIVEN_KERNELS, KERNELS
 
 
 @dataclass(frozen=True)
 class KernelSpec:
-    r"""A kernel function with its numbers.
+    """A kernel function of the table with its parameters.
 
-    linear :math:`x'z`; rbf :math:`\exp(-\gamma \|x-z\|_2^2)`; laplacian :math:`\exp(-\gamma \|x-z\|_1)`;
-    poly :math:`(\gamma x'z + \mathrm{coef0})^{\mathrm{degree}}`; sigmoid :math:`\tanh(\gamma x'z + \mathrm{coef0})`.
     ``offset`` is added to every value: 1 stands for the regularised bias (HL02 (10)).
 
     The kernels "precomputed" and "callable" are ``given``: their values come from the caller, by ``function`` in the
@@ -46,19 +42,35 @@ class KernelSpec:
         return self.name in GIVEN_KERNELS
 
     @property
+    def form(self) -> str:
+        """What is summed over the features, "given" for kernels that are."""
+        return "given" if self.given else KERNELS[self.name].form
+
+    @property
+    def shift_invariant(self) -> bool:
+        """Whether k(x + s, z + s) = k(x, z) is known."""
+        return not self.given and KERNELS[self.name].shift_invariant
+
+    @property
+    def has_gamma(self) -> bool:
+        """Whether the values depend on gamma."""
+        return not self.given and "gamma" in KERNELS[self.name].parameters
+
+    @property
+    def scale(self) -> float:
+        """The factor on the form's values."""
+        return KERNELS[self.name].scale(self)
+
+    @property
     def positive_semidefinite(self) -> bool:
         """Whether the kernel is positive semi-definite for every data set, or passed the test on these data."""
-        if self.given:
-            return not self.indefinite
-        if self.name == "sigmoid":
-            return False
-        return self.name != "poly" or (self.coef0 >= 0 and self.gamma >= 0)
+        return not self.indefinite if self.given else KERNELS[self.name].semidefinite(self)
 
     def with_offset(self, offset: float) -> KernelSpec:
         return replace(self, offset=offset)
 
     def gram(self, X: ArrayLike, Z: ArrayLike) -> FloatArray:
-        """Return the kernel matrix (n_X, n_Z) in plain NumPy, float64: slow, obvious, the tests' oracle."""
+        """Return the kernel matrix (n_X, n_Z) in plain NumPy, float64: slow and simple, the reference of the tests."""
         values: FloatArray
         if self.function is not None:
             values = np.asarray(self.function(X, Z), dtype=np.float64)
@@ -66,21 +78,34 @@ class KernelSpec:
         if self.given:
             raise ValueError("A precomputed kernel has no function of two sets of rows; take the matrix itself.")
         x, z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
-        if self.name in ("rbf", "laplacian"):
-            difference = x[:, None, :] - z[None, :, :]
-            distance = (difference**2).sum(axis=2) if self.name == "rbf" else np.abs(difference).sum(axis=2)
-            values = np.exp(-self.gamma * distance)
+        if self.form == "dot":
+            sums = x @ z.T
         else:
-            values = x @ z.T
-            if self.name == "poly":
-                values = (self.gamma * values + self.coef0) ** self.degree
-            elif self.name == "sigmoid":
-                values = np.tanh(self.gamma * values + self.coef0)
-        return values + self.offset
+            difference = x[:, None, :] - z[None, :, :]
+            squared = self.form == "squared_difference"
+            sums = (difference**2 if squared else np.abs(difference)).sum(axis=2)
+        return self.of_form(sums) + self.offset
+
+    def of_form(self, sums: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Return kernel values, without the offset, of the form's values, into ``out`` if that is an array."""
+        return KERNELS[self.name].of_form(sums, self, out)
+
+    def largest_value(self, square: float) -> float:
+        """Return a bound on all kernel values among rows whose squared lengths are at most ``square``."""
+        if self.shift_invariant:
+            return float(self.of_form(np.zeros(1))[0])
+        entry = KERNELS[self.name]
+        with np.errstate(over="ignore"):  # |x'z| is at most the largest |x|^2
+            z = np.array([abs(entry.scale(self)) * square + abs(entry.shift(self))])
+            return float(entry.values(z, self, None)[0])
 
     def to_core(self) -> _core.Kernel:
-        kernel = _core.Kernel()
-        kernel.kind = getattr(_core.KernelKind, self.name)
-        kernel.gamma, kernel.degree = self.gamma, self.degree
-        kernel.coef0, kernel.offset = self.coef0, self.offset
-        return kernel
+        entry = KERNELS[self.name]
+        return _core.Kernel(
+            entry.form,
+            entry.transform,
+            scale=entry.scale(self),
+            shift=entry.shift(self),
+            offset=self.offset,
+            degree=self.degree,
+        )

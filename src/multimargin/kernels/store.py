@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from multimargin._typing import DataArray, DataMatrix, FloatArray, IntArray
 from multimargin.base.matrices import is_sparse, largest_square, less_offsets, tidy, to_core
 from multimargin.base.resources import n_threads
 from multimargin.kernels.spec import KernelSpec
+from multimargin.kernels.table import KERNELS
 
 # Dense data take the sparse tiles from this many features on and up to this share of nonzeros. Measured on one thread,
 # ns per rbf value in float32, sparse against dense tiles: 123 features with 14 nonzeros (adult) 1.0 / 3.8, with 30
@@ -23,8 +24,8 @@ SPARSE_SHARE = 0.3
 # exp as a relative error: up to this size of gamma times the terms it stays near that of the dense tiles. Their
 # centring is lost, too, which matters beyond it only.
 SPARSE_EXPONENT = 8.0
-# CSR data are looked at for offsets from this size of gamma times the norms on, where a distance that is small beside
-# them errs by 1e-4 in the exponent of a float32 value, and sooner or later in that of a float64 one.
+# CSR data are checked for offsets from this size of gamma times the norms on, where a distance that is small beside
+# them has an error of 1e-4 in the exponent of a float32 value; for larger ones float64 values are affected, too.
 OFFSET_EXPONENT = 1e-4 / float(np.finfo(np.float32).eps)
 # A column is centred if that takes away so much of its squares; it has at least as many entries as that, then.
 OFFSET_SHARE = 0.75
@@ -33,25 +34,25 @@ CONVERTED_ENTRIES = 2_000_000
 
 
 def pays_as_sparse(X: DataArray, kernel: KernelSpec) -> bool:
-    """Return whether dense X is served faster from sparse rows, and as exactly."""
-    if X.shape[1] < SPARSE_FROM_FEATURES or kernel.name == "laplacian" or kernel.given:
+    """Return whether sparse rows give the kernel values of dense X faster, at the same precision."""
+    if X.shape[1] < SPARSE_FROM_FEATURES or kernel.given or kernel.form == "absolute_difference":
         return False
-    few = X[:: max(1, len(X) // 128)]  # most data are found out by these
+    few = X[:: max(1, len(X) // 128)]  # a sample decides for most data
     if any(np.count_nonzero(part) > SPARSE_SHARE * part.size for part in (few, X)):
         return False
-    if kernel.name != "rbf":
+    if kernel.form == "dot":
         return True
     largest = largest_square(X)
-    return 2 * kernel.gamma * largest <= SPARSE_EXPONENT
+    return 2 * abs(kernel.scale) * largest <= SPARSE_EXPONENT
 
 
-# The largest kernel value, and the largest squared length of a row, that is computed with: products of two of them, and
-# sums over all examples, stay finite in float64 (whose largest number is near 2^1024).
+# The largest allowed kernel value and squared length of a row: products of two of them, and sums over all examples,
+# stay finite in float64 (whose largest number is near 2^1024).
 LARGEST_VALUE = 2.0**500
 
 
 def check_rows(X: DataMatrix, name: str = "X") -> float:
-    """Return the largest squared length of a row; refuse rows for which it is more than float64 can compute with."""
+    """Return the largest squared length of a row; raise ValueError where it is above LARGEST_VALUE."""
     square = largest_square(X)
     if not square <= LARGEST_VALUE:
         raise ValueError(
@@ -62,26 +63,28 @@ def check_rows(X: DataMatrix, name: str = "X") -> float:
 
 
 def check_range(X: DataMatrix, kernel: KernelSpec) -> None:
-    """Refuse data on which kernel values are not finite, or too large for products of them."""
+    """Raise ValueError for data whose kernel values, or products of two of them, would overflow."""
     if kernel.given:
         check_values_range(X.diagonal(), "X")
         return
     square = check_rows(X)
-    if kernel.name != "poly":
-        return
-    with np.errstate(over="ignore"):
-        # |x'z| is at most the largest |x|^2
-        largest = float(np.float64(abs(kernel.gamma) * square + abs(kernel.coef0)) ** kernel.degree)
+    largest = kernel.largest_value(square)
     if not largest <= LARGEST_VALUE:
+        names = KERNELS[kernel.name].parameters
+        given = [f"{name}={getattr(kernel, name):.6g}" for name in names]
         raise ValueError(
-            f"kernel='poly' with degree={kernel.degree}, gamma={kernel.gamma:.6g} and coef0={kernel.coef0:.6g} has "
-            f"values up to {largest:.2g} on these rows, and {LARGEST_VALUE:.0e} is the most that can be computed with; "
-            "scale the columns of X (for example with StandardScaler), or lower degree, gamma or coef0."
+            f"kernel={kernel.name!r} with {_listed(given, 'and')} has values up to {largest:.2g} on these rows, and "
+            f"{LARGEST_VALUE:.0e} is the most that can be computed with; scale the columns of X (for example with "
+            f"StandardScaler), or lower {_listed(names, 'or')}."
         )
 
 
+def _listed(words: Sequence[str], last: str) -> str:
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
 def check_values_range(values: DataArray, name: str) -> None:
-    """Refuse given kernel values that are too large for products of them."""
+    """Raise ValueError for given kernel values whose products would overflow."""
     largest = max(abs(float(values.min(initial=0.0))), abs(float(values.max(initial=0.0))))
     if not largest <= LARGEST_VALUE:
         raise ValueError(
@@ -96,16 +99,16 @@ def offsets_of(X: DataMatrix, kernel: KernelSpec) -> FloatArray | None:
     Squared distances of sparse rows are |x|^2 + |z|^2 - 2 x'z. Columns whose squares are mostly those of an offset are
     mostly filled, so that centring them, the absent entries with them, adds few entries.
     """
-    if kernel.name not in ("rbf", "laplacian") or X.shape[0] == 0:
+    if not kernel.shift_invariant or X.shape[0] == 0:
         return None
     with np.errstate(over="ignore"):  # then the norms are infinite, and large
-        power = 1 if kernel.name == "laplacian" else 2
+        power = 1 if kernel.form == "absolute_difference" else 2
         largest = np.float64(max(X.data.max(initial=0.0), -X.data.min(initial=0.0)))
-        if kernel.gamma * largest**power * np.diff(X.indptr).max() <= OFFSET_EXPONENT:
-            return None  # most data are found out by these, without a copy
+        if abs(kernel.scale) * largest**power * np.diff(X.indptr).max() <= OFFSET_EXPONENT:
+            return None  # decides for most data, without a copy
         entries = X.astype(np.float64)
         sizes = np.asarray(abs(entries).power(power).sum(axis=1))
-        if kernel.gamma * sizes.max() <= OFFSET_EXPONENT:
+        if abs(kernel.scale) * sizes.max() <= OFFSET_EXPONENT:
             return None
         squares = np.asarray(entries.power(2).mean(axis=0)).ravel()
         means = np.asarray(entries.mean(axis=0)).ravel()
@@ -120,7 +123,7 @@ class KernelStore:
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features), float32 or float64
         The data, read in place; dense data with many zeros are copied into sparse rows where that is faster, and
-        sparse data with large offsets are copied without them where the kernel knows distances alone.
+        sparse data with large offsets are copied without them if the kernel is shift-invariant.
         For a kernel that is ``given``, the symmetric matrix of all kernel values, and points are rows of such values.
     kernel : KernelSpec
     row_budget : int

@@ -14,16 +14,16 @@ from multimargin.base.matrices import as_published, is_sparse, public_coefficien
 from multimargin.estimators.svc import SVC
 from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.spec import KernelSpec
+from multimargin.kernels.table import LIBSVM_NAMES
 from multimargin.models.pair_model import PairModel
 from multimargin.problems.schemes import ONE_VS_ONE
 from multimargin.solvers.certificate import Certificate
 from multimargin.solvers.report import StopReason
 
-KERNELS = ("linear", "rbf", "poly", "sigmoid", "precomputed")
 # Parameters of the same name that do not mean the same: scikit-learn's cache_size is a number, its probabilities are
 # not ours.
 NOT_SHARED = ("cache_size", "probability")
-# What its predict and decision_function read of a fitted model, beside its public attributes.
+# Private attributes that its predict and decision_function read.
 READ = ("_dual_coef_", "_intercept_", "_n_support", "_gamma", "_sparse")
 REMARK = "the model was taken from scikit-learn: call verify with the training data for its numbers"
 
@@ -70,10 +70,10 @@ def _refuse_what_theirs_is_not(clf: SVC) -> None:
             f"to_sklearn got a model of multi_class={scheme!r}; scikit-learn's SVC has one-vs-one votes only, so fit "
             "with multi_class='ovo'."
         )
-    if model.kernel.name not in KERNELS:
+    if model.kernel.name not in LIBSVM_NAMES:
         raise ValueError(
-            f"to_sklearn got a model with kernel={model.kernel.name!r}; it can hand over {', '.join(KERNELS)}, so fit "
-            "with one of these."
+            f"to_sklearn got a model with kernel={model.kernel.name!r}; it can hand over {', '.join(LIBSVM_NAMES)}, so "
+            "fit with one of these."
         )
     if clf._gives_probabilities():
         raise ValueError(
@@ -89,7 +89,8 @@ def _fitted_pattern(as_sparse: bool) -> svm.SVC:
 
 
 def _their_attributes(clf: SVC, model: PairModel, pattern: svm.SVC) -> dict[str, Any]:
-    """Return all that a fit of theirs sets; LIBSVM's signs with underscores, turned for two classes without."""
+    """Return all attributes that scikit-learn's fit sets; those with a leading underscore have LIBSVM's signs, which
+    are reversed in the public ones of two classes."""
     coef, intercept = np.array(model.dual_coef), np.array(model.intercept)
     as_sparse = is_sparse(model.support_vectors)
     sign = -1.0 if model.n_classes == 2 else 1.0
@@ -115,7 +116,7 @@ def _their_attributes(clf: SVC, model: PairModel, pattern: svm.SVC) -> dict[str,
 
 
 def _all_entries(coef: np.ndarray, pattern: Any) -> Any:
-    """Return coefficients as the pattern has them; in a sparse matrix every entry is there, zeros too, as LIBSVM's."""
+    """Return coefficients in the pattern's storage; a sparse matrix stores every entry, zeros too, as LIBSVM's."""
     if not is_sparse(pattern):
         return np.ascontiguousarray(coef)
     n_rows, width = coef.shape
@@ -137,13 +138,13 @@ def from_sklearn(svc: svm.SVC) -> SVC:
     Parameters
     ----------
     svc : sklearn.svm.SVC
-        Fitted, with a kernel that is not a callable. Its probabilities are not taken over.
+        Fitted, with a kernel that is not a callable. Its probabilities are not copied.
 
     Returns
     -------
     clf : multimargin.SVC
-        ``verify(clf, X, y)`` on the training data tells how good the solution is; until then ``certificate_`` says
-        that it is not verified.
+        ``verify(clf, X, y)`` on the training data measures the solution; until then ``certificate_`` is marked as not
+        verified.
     """
     if not isinstance(svc, svm.SVC):
         raise TypeError(f"from_sklearn got {type(svc).__name__}; it takes a fitted sklearn.svm.SVC.")

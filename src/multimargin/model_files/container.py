@@ -4,9 +4,9 @@
     header         JSON: {"__metadata__": {format, version, sha256, document}, name: {dtype, shape, data_offsets}, ...}
     arrays         one after the other, little endian, C order, without gaps
 
-The checksum is over the whole file with its own 64 digits as zeros. It finds damage, not malice: whoever reads the
-arrays still checks what is in them. No array is larger than its part of the file, so that nothing can ask for more
-memory than the file has bytes.
+The checksum is over the whole file with its own 64 digits as zeros. It detects damage, not manipulation: readers of the
+arrays must still validate their values. No array is larger than its part of the file, so that reading never allocates
+more memory than the file has bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DTYPES = {
 }
 NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
 ZEROS = "0" * 64
-# The digits have a fixed place, so that they can be left out of their own sum.
+# The checksum is at a fixed place, so that it can be excluded from itself.
 HEAD = re.compile(
     rb'\{"__metadata__":\{"format":"' + FORMAT.encode() + rb'","version":"(\d{1,9})","sha256":"([0-9a-f]{64})"'
 )
@@ -49,7 +49,7 @@ MAX_DIMENSIONS = 2
 
 
 def write_container(path: Path, document: Any, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write the file, whole or not at all. The same contents give the same bytes."""
+    """Write the file atomically. The same contents give the same bytes."""
     metadata = {"format": FORMAT, "version": str(VERSION), "sha256": ZEROS}
     table: dict[str, Any] = {"__metadata__": metadata | {"document": json.dumps(document, allow_nan=False)}}
     pieces = []
@@ -99,7 +99,7 @@ def parse_json(text: bytes | str) -> Any:
     """Return the value of a JSON text; refuse NaN, infinity, and a name that occurs twice."""
     try:
         return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_without_repetition)
-    except ValueError as error:  # also what UTF-8 cannot be, and integers with thousands of digits
+    except ValueError as error:  # also for invalid UTF-8, and for integers with thousands of digits
         raise FaultError(f"its header is not JSON ({error})") from None
 
 

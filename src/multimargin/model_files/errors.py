@@ -1,4 +1,4 @@
-"""What is wrong with a file: one exception for users, one on the way to it."""
+"""Errors of model files: one exception for users, and one for internal use."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 class ModelFileError(ValueError):
-    """A model file that is damaged, hostile, or of a kind that is not read; its text names file and fault."""
+    """A model file that is damaged, malicious, or of an unknown kind; the message names file and fault."""
 
 
 class FaultError(Exception):
-    """A fault of a file's contents, on its way to the place that knows the file's name."""
+    """A fault of a file's contents, raised where the name of the file is not known."""
 
 
 def require(holds: bool, fault: str) -> None:

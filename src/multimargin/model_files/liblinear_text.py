@@ -23,7 +23,7 @@ from multimargin.problems.problem import Loss
 
 KEYS = ("solver_type", "nr_class", "label", "nr_feature", "bias")
 CRAMMER_SINGER = "MCSVM_CS"
-# What the other types say of the machine; those that are not here are no support vector machines with an l2 penalty.
+# The machines of the other types; those not listed are not support vector machines with an l2 penalty.
 LOSSES = {
     "L2R_L2LOSS_SVC_DUAL": "squared_hinge",
     "L2R_L2LOSS_SVC": "squared_hinge",
@@ -52,7 +52,7 @@ def read_linear_svc(lines: Lines, wanted: int | None) -> LinearSVC:
     with np.errstate(over="ignore"):
         intercept = weights[n_features] * constant if constant >= 0 else np.zeros(width)
     require(bool(np.isfinite(intercept).all()), "it has an intercept that is too large")
-    if width == 1:  # the second function is the first with its sign turned: their half difference is what the file has
+    if width == 1:  # the second function is the negative of the first: the file has half of their difference
         coef, intercept = np.concatenate([coef, -coef]), np.concatenate([intercept, -intercept])
     order = np.argsort(labels)
     model = LinearModel(np.ascontiguousarray(coef[order]), intercept[order], d)

@@ -1,4 +1,4 @@
-"""load_libsvm and dump_libsvm: LIBSVM's and LIBLINEAR's model files, told apart by their first line."""
+"""load_libsvm and dump_libsvm: LIBSVM's and LIBLINEAR's model files, distinguished by their first line."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
     ----------
     path : path
     n_features : int, default=None
-        The number of columns of the data, which the files do not tell where the last are zero; by default the largest
-        index in the file.
+        The number of columns of the data, which the files do not contain where the last ones are zero; by default the
+        largest index in the file.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
         ``classes_`` are sorted whatever the order in the file; votes are counted in the file's order, so that ties go
         to the class that LIBSVM would take. A file with probabilities gives ``calibration="coupling"``, whose
         predictions follow them as those of ``svm-predict -b 1`` do; ``set_params(calibration=None)`` follows the votes.
-        What the file does not tell (C, the rows of the support vectors) has its default.
+        What the file does not contain (C, the rows of the support vectors) has its default.
 
     Raises
     ------
@@ -62,9 +62,9 @@ def dump_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
     ----------
     model : SVC, LinearSVC, SVCCV or LinearSVCCV
         Fitted, with integers as labels. An SVC of one-vs-one votes, or of two classes; a LinearSVC of one function for
-        each class, or of two classes. What the files cannot hold is refused.
+        each class, or of two classes. Other models raise ValueError.
     path : path
-        Written whole or not at all. Numbers are written so that they are read back exactly.
+        Written atomically. Numbers are read back exactly.
     """
     checked, estimator = check_path(path), what_to_save(model)
     if not isinstance(estimator, SVC | LinearSVC):

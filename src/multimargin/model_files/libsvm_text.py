@@ -1,5 +1,5 @@
-"""LIBSVM's model files (svm_type c_svc). LIBSVM's rho is our intercept with its sign turned, A and B of its sigmoids
-our slope and offset likewise; its labels come in any order, ours are sorted."""
+"""LIBSVM's model files (svm_type c_svc). LIBSVM's rho is the negative of our intercept, A and B of its sigmoids are the
+negatives of our slope and offset; its labels come in any order, ours are sorted."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from multimargin.base.matrices import is_sparse, tidy
 from multimargin.estimators.svc import SVC
 from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.spec import KernelSpec
+from multimargin.kernels.table import LIBSVM_NAMES, parameters_of
 from multimargin.model_files.errors import require
 from multimargin.model_files.parts import MAX_DEGREE
 from multimargin.model_files.text_lines import (
@@ -29,9 +30,6 @@ from multimargin.models.calibration import PairCalibrator, Sigmoid
 from multimargin.models.pair_model import PairModel, pair_model_attributes
 from multimargin.problems.schemes import DAG, ONE_VS_ONE, pair_list
 
-KERNEL_NAMES = {"linear": "linear", "poly": "polynomial", "rbf": "rbf", "sigmoid": "sigmoid"}
-KERNEL_NAMES |= {"precomputed": "precomputed"}
-KERNEL_NUMBERS = {"poly": ("degree", "gamma", "coef0"), "rbf": ("gamma",), "sigmoid": ("gamma", "coef0")}
 HEAD = ("svm_type", "kernel_type", "degree", "gamma", "coef0")
 KEYS = (*HEAD, "nr_class", "total_sv", "rho", "label", "probA", "probB", "nr_sv")
 # From this share of nonzeros on the support vectors become dense.
@@ -61,9 +59,9 @@ def read_svc(lines: Lines, n_features: int | None) -> SVC:
 
 
 def _read_kernel(lines: Lines) -> KernelSpec:
-    theirs = {name: ours for ours, name in KERNEL_NAMES.items()}
+    theirs = {name: ours for ours, name in LIBSVM_NAMES.items()}
     name = theirs[lines.word("kernel_type", tuple(theirs), f"known are {', '.join(theirs)}")]
-    needed = KERNEL_NUMBERS.get(name, ())
+    needed = parameters_of(name)
     for key in ("degree", "gamma", "coef0"):
         require((key in lines.header) == (key in needed), f"a kernel {theirs_of(name)} with or without {key!r} is none")
     gamma = lines.reals("gamma", 1)[0] if "gamma" in needed else 1.0
@@ -74,7 +72,7 @@ def _read_kernel(lines: Lines) -> KernelSpec:
 
 def theirs_of(name: str) -> str:
     """Return LIBSVM's name of a kernel."""
-    return KERNEL_NAMES[name]
+    return LIBSVM_NAMES[name]
 
 
 def _read_vectors(
@@ -115,14 +113,14 @@ def _sorted_model(
 ) -> PairModel:
     """Return the model with its classes in sorted order."""
     d = len(labels)
-    order = np.argsort(labels)  # the file's place of each class
-    code = np.argsort(order)  # the code of each place
+    order = np.argsort(labels)  # the position in the file of each class
+    code = np.argsort(order)  # the code of each position
     starts = np.cumsum(counts) - counts
     by_code = np.concatenate([np.arange(starts[i], starts[i] + counts[i]) for i in order])
     coef = np.zeros((d - 1, len(by_code)))
     begin = 0
     for own, i in enumerate(order):
-        others = np.delete(code, i)  # of the classes that the columns are about
+        others = np.delete(code, i)  # the other class of each column
         first_in_file = np.arange(d)[np.arange(d) != i] > i
         signs = np.where(first_in_file == (own < others), 1.0, -1.0)
         mine = vectors[0][starts[i] : starts[i] + counts[i]]
@@ -159,7 +157,7 @@ def _sorted_curves(labels: np.ndarray, curves: FloatArray) -> PairCalibrator:
 def _make_svc(model: PairModel, classes: np.ndarray, n_features: int, calibrator: PairCalibrator | None) -> SVC:
     kernel = model.kernel
     given = kernel.name == "precomputed"
-    own = {name: getattr(kernel, name) for name in KERNEL_NUMBERS.get(kernel.name, ())}
+    own = {name: getattr(kernel, name) for name in parameters_of(kernel.name)}
     clf = SVC(kernel=kernel.name, calibration=None if calibrator is None else "coupling", **own)
     spec = FitSpec.from_params(clf.get_params(deep=False), kernel)
     shape = (n_features if given else len(model.support), n_features)
@@ -185,7 +183,7 @@ def svc_text(clf: SVC) -> str:
     labels = labels_to_write(clf.classes_)
     kernel = model.kernel
     head = ["svm_type c_svc", f"kernel_type {theirs_of(kernel.name)}"]
-    head += [f"{name} {getattr(kernel, name)!r}" for name in KERNEL_NUMBERS.get(kernel.name, ())]
+    head += [f"{name} {getattr(kernel, name)!r}" for name in parameters_of(kernel.name)]
     head += [f"nr_class {len(labels)}", f"total_sv {len(model.support)}"]
     coef, intercept, curves = _in_order(model, order, _curves_of(clf))
     head += ["rho" + _numbers(-intercept), "label" + "".join(f" {labels[code]}" for code in order)]
@@ -209,9 +207,9 @@ def _as_pairs(clf: SVC) -> PairModel:
             f"LIBSVM's files hold one-vs-one votes only, not multi_class={name!r} with {n_classes} classes; fit with "
             "multi_class='ovo', or use save_model."
         )
-    if model.kernel.name not in KERNEL_NAMES or model.kernel.offset:
+    if model.kernel.name not in LIBSVM_NAMES or model.kernel.offset:
         raise ValueError(
-            f"LIBSVM's files do not hold kernel={model.kernel.name!r}, only {', '.join(KERNEL_NAMES)}; fit with one of "
+            f"LIBSVM's files do not hold kernel={model.kernel.name!r}, only {', '.join(LIBSVM_NAMES)}; fit with one of "
             "these, or use save_model."
         )
     if isinstance(model, PairModel):

@@ -1,4 +1,4 @@
-"""Estimators as records of a model file: their parameters, and what a fit leaves that predicts and is verified."""
+"""Estimators as records of a model file: their parameters, and the fitted state for prediction and verification."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from multimargin.problems.machines import ComponentTable
 from multimargin.problems.problem import Bias, Loss
 from multimargin.problems.schemes import DAG, ONE_VS_ONE, SCHEMES
 
-# What a fit listens to is no part of the model: functions and generators become None.
+# Callbacks and random generators are not part of the model; they become None.
 LISTENERS = ("on_progress", "random_state")
 
 
@@ -95,7 +95,7 @@ def unpack_params(cls: Any, record: Record) -> dict[str, Any]:
 
 
 def _check_params(cls: type, params: dict[str, Any]) -> None:
-    """Refuse parameters that predictions trip over; those of the next fit are that fit's to check."""
+    """Check the parameters that predictions use; the next fit checks the others."""
     if issubclass(cls, SVC):
         check_control(params)
     elif issubclass(cls, LinearSVC):
@@ -130,7 +130,7 @@ def _unpack_shared(record: Record) -> dict[str, Any]:
 
 
 def _pack_fit(estimator: Any, name: str, writer: Writer) -> dict[str, Any]:
-    """What SVC and LinearSVC have in common."""
+    """The part that SVC and LinearSVC share."""
     spec: FitSpec = estimator._spec
     packed_spec = {
         "machine": pack_machine(spec.machine, f"{name}.machine", writer, _classes_of(spec, estimator)),
@@ -169,7 +169,8 @@ def _unpack_fit(record: Record) -> tuple[dict[str, Any], tuple[Any, ...]]:
 def _unpack_spec(record: Record, n_classes: int) -> FitSpec:
     scheme = record.text("scheme", ("", *SCHEMES))
     machine = unpack_machine(record.child("machine"))
-    if isinstance(machine.components, ComponentTable):  # others exist for any number; theirs would have its square
+    # Other machines are defined for any number of classes; a table in a file has one.
+    if isinstance(machine.components, ComponentTable):
         n_needed = 2 if scheme else n_classes
         require(machine.components.n_classes == n_needed, "its machine is made for another number of classes")
     return FitSpec(

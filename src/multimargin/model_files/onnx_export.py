@@ -34,7 +34,7 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Notes
     -----
-    Needs the package onnx (``pip install 'multimargin[onnx]'``).
+    Requires the package onnx (``pip install 'multimargin[onnx]'``).
     """
     checked, model = check_path(path), what_to_save(estimator)
     check_is_fitted(model)
@@ -77,7 +77,7 @@ def _label_constant(classes: np.ndarray, integer: Any, text: Any) -> tuple[np.nd
 
 
 class _Builder:
-    """What an estimator computes, as results of a graph: codes, and decision and probabilities where it has them."""
+    """The outputs of an estimator in a graph: codes, and decision and probabilities where it has them."""
 
     def __init__(self, graph: Graph, model: Any) -> None:
         self.graph, self.model, self.n_classes = graph, model, len(model.classes_)

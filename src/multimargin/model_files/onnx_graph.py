@@ -1,4 +1,4 @@
-"""An ONNX graph in the making, in double precision: constants and operators by name."""
+"""A builder of ONNX graphs in double precision: constants and operators by name."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 OPSET = 17
-IR_VERSION = 8  # readers refuse files of a later one than they know
-LARGEST_FILE = 2_000_000_000  # protobuf's limit, less some room for the rest
+IR_VERSION = 8  # readers refuse files of a later version
+LARGEST_FILE = 2_000_000_000  # protobuf's limit, with a reserve
 NEEDED = "export_onnx needs onnx, which is not installed; run pip install 'multimargin[onnx]'."
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from multimargin._typing import FloatArray
 from multimargin.base.matrices import dense, is_sparse
 from multimargin.kernels.spec import KernelSpec
+from multimargin.kernels.table import KERNELS
 from multimargin.model_files.onnx_graph import LARGEST_FILE, Graph
 from multimargin.models.calibration import (
     BinaryCalibrator,
@@ -51,31 +52,28 @@ def _kernel_values(graph: Graph, model: KernelModel | PairModel, X: str) -> str:
     kernel: KernelSpec = model.kernel
     if kernel.name == "precomputed":
         return graph.columns(X, model.support)
-    rows = _dense(model.support_vectors)
-    if kernel.name == "laplacian":
+    rows, entry = _dense(model.support_vectors), KERNELS[kernel.name]
+    scale, shift = entry.scale(kernel), entry.shift(kernel)
+    if entry.form == "dot":
+        # The scale goes into the matrix: onnxruntime would fuse a factor on a product as a single-precision number.
+        z = graph.product(X, rows.T if scale == 1.0 else scale * rows.T)
+    elif entry.form == "squared_difference":
+        z = graph.multiply(_squared_distances(graph, X, rows), scale)
+    else:
         apart = graph.op("Sub", graph.op("Unsqueeze", X, graph.constant(np.array([1]))), graph.constant(rows[None]))
         distance = graph.op("ReduceSum", graph.op("Abs", apart), graph.constant(np.array([2])), keepdims=0)
-        values = graph.op("Exp", graph.multiply(distance, -kernel.gamma))
-    elif kernel.name == "rbf":
-        # |x - z|^2 from products; the origin is put among the support vectors, where least digits are lost.
-        center = rows.mean(axis=0)
-        x, z = graph.add(X, -center), rows - center
-        squares = graph.sums(graph.op("Mul", x, x), 1)
-        distance = graph.op("Add", graph.add(graph.product(x, -2 * z.T), (z**2).sum(axis=1)), squares)
-        nonnegative = graph.op("Max", distance, graph.constant(np.array(0.0)))
-        values = graph.op("Exp", graph.multiply(nonnegative, -kernel.gamma))
-    elif kernel.name not in ("linear", "poly", "sigmoid"):
-        raise ValueError(f"kernel={kernel.name!r} has no form in ONNX yet; use save_model instead.")
-    else:
-        # gamma goes into the matrix: onnxruntime would put a factor on a product into a number of single precision.
-        linear = kernel.name == "linear"
-        values = graph.product(X, rows.T if linear else kernel.gamma * rows.T)
-        values = values if linear else graph.add(values, kernel.coef0)
-        if kernel.name == "poly":
-            values = graph.op("Pow", values, graph.constant(np.array(float(kernel.degree))))
-        elif kernel.name == "sigmoid":
-            values = graph.op("Tanh", values)
+        z = graph.multiply(distance, scale)
+    values = entry.onnx(graph, graph.add(z, shift) if shift else z, kernel)
     return graph.add(values, kernel.offset) if kernel.offset else values
+
+
+def _squared_distances(graph: Graph, X: str, rows: FloatArray) -> str:
+    """Return |x - z|^2 from products; the origin is moved to the mean of the rows to limit cancellation."""
+    center = rows.mean(axis=0)
+    x, z = graph.add(X, -center), rows - center
+    squares = graph.sums(graph.op("Mul", x, x), 1)
+    distance = graph.op("Add", graph.add(graph.product(x, -2 * z.T), (z**2).sum(axis=1)), squares)
+    return graph.op("Max", distance, graph.constant(np.array(0.0)))
 
 
 def _dense(rows: Any) -> FloatArray:
@@ -90,7 +88,7 @@ def _dense(rows: Any) -> FloatArray:
 
 
 def pair_codes(graph: Graph, D: str, n_classes: int, scheme: str, order: Sequence[int] | None = None) -> str:
-    """Return the codes that votes or the DAG decide for."""
+    """Return the predicted codes, by votes or the DAG."""
     if scheme == DAG:
         return _walk(graph, D, n_classes)[0]
     if order is None:
@@ -176,7 +174,7 @@ def _curve(graph: Graph, curve: Curve, score: str) -> str:
     knots, values = np.array(curve.knots), np.array(curve.values)
     if len(knots) == 1:
         return graph.add(graph.multiply(score, 0.0), values[0])
-    # The share of each piece between two knots that lies below the score, times what the curve rises there.
+    # The share of each interval between two knots that lies below the score, times the rise of the curve there.
     shares = graph.op("Div", graph.add(score, -knots[:-1]), graph.constant(np.diff(knots)))
     shares = _within(graph, shares, 0.0, 1.0)
     return _within(graph, graph.add(graph.product(shares, np.diff(values)[:, None]), values[0]), 0.0, 1.0)
@@ -190,7 +188,7 @@ def _coupled(graph: Graph, r: str, n_pairs: int) -> str:
     """Return the distributions of pairwise coupling, WLW04: p minimises p'Qp over e'p = 1.
 
     Q + ee' has the same minimiser and is positive definite, so that p is (Q + ee')^-1 e up to its sum, and elimination
-    needs no exchange of rows.
+    needs no pivoting.
     """
     d = (1 + math.isqrt(1 + 8 * n_pairs)) // 2
     first = _within(graph, r, SMALLEST, 1 - SMALLEST)

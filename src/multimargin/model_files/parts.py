@@ -11,7 +11,8 @@ from scipy import sparse
 from multimargin._typing import DataMatrix
 from multimargin.base.matrices import is_sparse, tidy
 from multimargin.fitting.linear import LinearDual
-from multimargin.kernels.spec import KERNELS, KernelSpec
+from multimargin.kernels.spec import KernelSpec
+from multimargin.kernels.table import KERNELS
 from multimargin.model_files.errors import require
 from multimargin.model_files.records import Record, Writer, tagged
 from multimargin.models.calibration import (
@@ -30,7 +31,7 @@ from multimargin.problems.schemes import SCHEMES
 from multimargin.solvers.certificate import Certificate
 from multimargin.solvers.report import StopReason
 
-# A power is a loop: a larger degree would keep whoever predicts waiting for no reason.
+# Powers are computed by a loop: the limit bounds the time of predictions with a damaged file.
 MAX_DEGREE = 10_000
 REASONS = tuple(reason.value for reason in StopReason)
 
@@ -192,7 +193,7 @@ def _pack_curve(curve: Curve, name: str, writer: Writer) -> Any:
 
 
 def unpack_calibrator(parent: Record, field: str, n_classes: int, *, pairs: bool) -> Calibrator | None:
-    """Return the calibrator of a model with so many classes, which has scores of pairs or not."""
+    """Return the calibrator of a model with so many classes; ``pairs``: whether it has scores of pairs."""
     if parent.raw(field) is None:
         return None
     record = parent.child(field)

@@ -1,4 +1,4 @@
-"""Records of a model file: what is written into a document and its arrays, and read back checked."""
+"""Records of a model file: written into a document and its arrays, validated when they are read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Writer:
 
 
 class Record:
-    """One object of the document. Each method returns a field that is of the kind asked for, or raises a fault."""
+    """One object of the document. Each method returns a field of the requested kind, or raises a fault."""
 
     def __init__(self, fields: Any, arrays: dict[str, np.ndarray], name: str = "model") -> None:
         require(isinstance(fields, dict), f"its record {name!r} is missing")
@@ -76,7 +76,7 @@ class Record:
         return int(value)
 
     def number(self, field: str, *, low: float = -math.inf, finite: bool = True) -> float:
-        """Return a float; without ``finite`` infinity and nan may be there, nan whatever ``low`` is."""
+        """Return a float; without ``finite`` infinity and nan are allowed, nan for any ``low``."""
         value = self.raw(field)
         if isinstance(value, dict) and not finite:
             self._check(list(value) == ["float"] and value["float"] in ("inf", "-inf", "nan"), field, "a number")

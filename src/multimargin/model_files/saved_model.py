@@ -1,4 +1,4 @@
-"""Which estimator a file holds for a given one: a search stands for its model, a stream for what it has learnt."""
+"""Maps an estimator to the model that is saved: a search to its best model, an OnlineSVC to its current model."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _learnt(online: Any) -> SVC:
     """Return an online machine as the SVC that predicts as it does now; its stream does not go on from a file."""
     check_is_fitted(online)
     if len(online.classes_) < 2:
-        raise ValueError("This OnlineSVC has seen one class only; let it learn from two before it is saved.")
+        raise ValueError("This OnlineSVC has seen one class only; call partial_fit with a second class before saving.")
     known = online.get_params(deep=False)
     clf = SVC(**{name: known[name] for name in set(SVC().get_params(deep=False)) & set(known)})
     model = online._model

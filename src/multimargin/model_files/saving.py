@@ -1,4 +1,4 @@
-"""save_model and load_model: a fitted estimator as one file that executes nothing when it is read."""
+"""save_model and load_model: a fitted estimator as one file; reading it never executes code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
         Fitted. Of a search the model that it has trained is saved; of an OnlineSVC the SVC that predicts as it does
         now. A callable kernel is refused; ``on_progress``, the trace and what a warm start goes on from are left out.
     path : path
-        Written whole or not at all; the same model gives the same bytes.
+        Written atomically; the same model gives the same bytes.
     """
     writer = Writer()
     checked = check_path(path)

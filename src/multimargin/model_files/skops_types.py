@@ -1,11 +1,11 @@
-"""What skops.io has to be told to trust, to read our estimators from its files."""
+"""The types that skops.io must trust to read our estimators from its files."""
 
 from __future__ import annotations
 
 from multimargin.problems.machines import MACHINES
 
 BUILDERS = [machine.components for machine in MACHINES.values()]
-# Estimators, and the plain classes that a fit leaves in them; none of them runs anything when it is made.
+# Estimators, and the plain classes that a fit leaves in them; none of them executes code on construction.
 SKOPS_TYPES = (
     "multimargin.models.calibration.BinaryCalibrator",
     "multimargin.models.calibration.Isotonic",

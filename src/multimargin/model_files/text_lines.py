@@ -17,7 +17,7 @@ NUMBER = rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 INTEGER = re.compile(rb"[+-]?\d{1,10}")
 REAL = re.compile(NUMBER)
 LARGEST = 2**31 - 1  # both programs keep labels and indices in 32 bits
-REMARK = "the model was taken from {}, which tells nothing of its optimality"
+REMARK = "the model was taken from {}, which does not record its optimality"
 
 
 class Lines:
@@ -102,7 +102,7 @@ def labels_to_write(classes: np.ndarray) -> list[int]:
 
 
 def unknown_certificate(program: str, tol: float) -> Certificate:
-    """Return the certificate of a model of whose optimality nothing is known."""
+    """Return the certificate of a model of unknown optimality."""
     nan = float("nan")
     return Certificate(
         primal=nan,

@@ -1,4 +1,4 @@
-"""Parameters of estimators as data: plain values, dicts, lists, arrays, machines. Functions are no data."""
+"""Parameters of estimators as data: plain values, dicts, lists, arrays, machines; functions are refused."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def pack_machine(machine: Machine, name: str, writer: Writer, n_classes: int) ->
     if known is not None and known.components is machine.components and known.bound is machine.bound:
         return {"known": machine.name}
     table = machine.table(n_classes)
-    real = np.arange(table.class1.shape[1]) < table.n_components[:, None]  # the rest is padding, whatever is there
+    real = np.arange(table.class1.shape[1]) < table.n_components[:, None]  # the rest is padding
     empty = {"class1": 0, "value1": 0.0, "class2": -1, "value2": 0.0, "target": 0.0}
     filled = {field: np.where(real, getattr(table, field), nothing) for field, nothing in empty.items()}
     return {

@@ -23,6 +23,7 @@ from multimargin.estimators.svc import DATA, SVC, old_state_unless_done
 from multimargin.fitting import parameters as check
 from multimargin.fitting.parameters import check_control, validate_data
 from multimargin.fitting.warm_starts import check_costs
+from multimargin.kernels.table import has_gamma
 from multimargin.model_selection import run as searching
 from multimargin.model_selection.distribute import leaves_this_machine, local
 from multimargin.model_selection.evaluation import SelectionProblem, UnitResult, evaluate_gamma
@@ -30,7 +31,6 @@ from multimargin.model_selection.forecast import Forecast, forecast
 from multimargin.model_selection.parameters import best_cell, read_gammas, read_scorers
 from multimargin.model_selection.progress import SearchWatch, search_line
 from multimargin.model_selection.results import SelectionResults
-from multimargin.model_selection.shared_kernels import WITH_GAMMA
 from multimargin.problems.given_kernels import refuse_sparse_gram
 from multimargin.problems.training_set import TrainingSet
 from multimargin.solvers.report import Progress
@@ -248,8 +248,7 @@ class SVCCV(PrecomputedKernels, KernelParameters, LossParameter, FitParameters):
         if not isinstance(self.search, str):
             raise TypeError(f"search={self.search!r} is not a string; choose 'grid' or another search by its name.")
         Cs = check_costs(DEFAULT_CS if self.Cs is None else self.Cs)
-        with_gamma = isinstance(self.kernel, str) and self.kernel in WITH_GAMMA
-        return Cs, read_gammas(self.gammas, DEFAULT_GAMMAS, self.kernel, with_gamma=with_gamma)
+        return Cs, read_gammas(self.gammas, DEFAULT_GAMMAS, self.kernel, with_gamma=has_gamma(self.kernel))
 
     def _svc_params(self, C: float, gamma: float) -> dict[str, Any]:
         """Return the parameters of a single SVC."""

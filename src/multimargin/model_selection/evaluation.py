@@ -18,7 +18,7 @@ from multimargin.kernels.store import KernelStore
 from multimargin.model_selection.binary_paths import BinaryPaths, follows_binary_paths
 from multimargin.model_selection.machine_paths import MachinePath, PairPath
 from multimargin.model_selection.scoring import Point, Scorer, Stop, score_all
-from multimargin.model_selection.shared_kernels import WITH_GAMMA, SharedKernels
+from multimargin.model_selection.shared_kernels import SharedKernels
 from multimargin.problems.problem import Bias
 from multimargin.problems.training_set import TrainingSet
 
@@ -182,7 +182,7 @@ class Workplace:
     def spec(self, gamma: float) -> FitSpec:
         """Return the spec with this gamma."""
         kernel = self._spec.kernel
-        return replace(self._spec, kernel=replace(kernel, gamma=gamma) if kernel.name in WITH_GAMMA else kernel)
+        return replace(self._spec, kernel=replace(kernel, gamma=gamma) if kernel.has_gamma else kernel)
 
     def store(self, gamma: float) -> KernelStore:
         """Return the store of the trained kernel: that of a regularised bias has an offset."""

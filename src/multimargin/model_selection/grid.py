@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from multimargin._typing import BoolArray, FloatArray
+from multimargin.kernels.table import has_gamma
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ def read_grid(search: Any, metric: str | None = None) -> SelectionGrid:
     if isinstance(scores, Mapping) and hasattr(search, "gammas_"):
         name = _choose_metric(search, list(scores), metric)
         Cs, gammas = (np.asarray(values, dtype=np.float64) for values in (search.Cs_, search.gammas_))
-        if len(gammas) == 1 and not _has_gamma(getattr(search, "kernel", "rbf")):
+        if len(gammas) == 1 and not has_gamma(getattr(search, "kernel", "rbf")):
             gammas = np.full(1, np.nan)  # the search needs some number
         cells = np.asarray(scores[name], dtype=np.float64)
         stopped = np.asarray(getattr(search, "stopped_", np.zeros(cells.shape[:2])), dtype=bool)
@@ -103,10 +104,6 @@ def read_grid(search: Any, metric: str | None = None) -> SelectionGrid:
         raise ValueError(f"This {type(search).__name__} has no scores to show; give a fitted SVCCV or GridSearchCV.")
     best = _find_best(search, Cs, gammas, mean_of_known(np.where(stopped[:, :, None], np.nan, cells)), metric)
     return SelectionGrid(Cs, gammas, cells, stopped, best, _word_for(search, name))
-
-
-def _has_gamma(kernel: Any) -> bool:
-    return isinstance(kernel, str) and kernel not in ("linear", "precomputed")
 
 
 def _choose_metric(search: Any, names: list[str], metric: str | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from threading import Thread
 from typing import Any
 
@@ -16,10 +15,9 @@ from multimargin.base.matrices import is_sparse
 from multimargin.base.resources import cache_bytes, n_threads
 from multimargin.kernels.spec import KernelSpec
 from multimargin.kernels.store import KernelStore
+from multimargin.kernels.table import KERNELS
 from multimargin.problems.given_kernels import evaluate_all, symmetric
 
-# Kernels that have a gamma.
-WITH_GAMMA = ("rbf", "laplacian", "poly", "sigmoid")
 # Features up to which kernel values are recomputed for each gamma: that is as fast as reading distances.
 FEW_FEATURES = 64
 # Rows whose kernel values are computed at once.
@@ -28,7 +26,6 @@ BLOCK_ROWS = 256
 # to f 2^(8 k + 7) are made by squares, whatever was computed before, so that a value has the same bits everywhere; its
 # relative error is at most 128 times that of exp, far below that of float32 rows.
 SQUARES = 8
-BY_SQUARES = ("rbf", "laplacian")
 
 
 _Made = tuple[float, KernelStore, FloatArray | None]  # gamma, the store, and the matrix that it reads
@@ -52,7 +49,8 @@ class SharedKernels:
 
     def __init__(self, X: DataMatrix, kernel: KernelSpec, cache_size: float | str, *, on_reading: bool = False) -> None:
         self.X, self.kernel, self.cache_size = X, kernel, cache_size
-        self.on_reading = on_reading and kernel.name in BY_SQUARES
+        self.by_squares = not kernel.given and KERNELS[kernel.name].squares_with_gamma
+        self.on_reading = on_reading and self.by_squares
         self.direct = not kernel.given and not is_sparse(X) and X.shape[1] <= FEW_FEATURES
         needed = (8.0 if kernel.given or self.direct else 16.0) * X.shape[0] ** 2
         self.whole = kernel.given or needed <= cache_bytes(cache_size, needed)
@@ -99,10 +97,10 @@ class SharedKernels:
     def _matrix(self, gamma: float, before: _Made | None) -> FloatArray:
         if not self.direct and self._basis is None:
             self._basis = make_basis(self.X, self.kernel, self.cache_size)
-        if self._basis is not None and self.kernel.name not in WITH_GAMMA:
+        if self._basis is not None and not self.kernel.has_gamma:
             return self._basis
         out = self._memory(before)
-        n_squares = _squarings(gamma) if self.kernel.name in BY_SQUARES else 0
+        n_squares = _squarings(gamma) if self.by_squares else 0
         there = -1 if before is None else _doublings(before[0], gamma)
         if not 0 < there <= n_squares:
             there = n_squares
@@ -115,7 +113,7 @@ class SharedKernels:
         if self._basis is None:
             KernelStore(self.X, replace(self.kernel, gamma=gamma, offset=0.0)).core.fill_into(out, n_threads())
         else:
-            _by_blocks(partial(_evaluate, self.kernel, gamma), self._basis, out)
+            _by_blocks(replace(self.kernel, gamma=gamma).of_form, self._basis, out)
 
 
 def _squarings(gamma: float) -> int:
@@ -130,7 +128,7 @@ def _doublings(before: float, gamma: float) -> int:
     return int(target - power) if fraction == wanted else -1
 
 
-def _by_blocks(work: Callable[[FloatArray, FloatArray], None], source: FloatArray, out: FloatArray) -> None:
+def _by_blocks(work: Callable[[FloatArray, FloatArray], object], source: FloatArray, out: FloatArray) -> None:
     blocks = [slice(first, first + BLOCK_ROWS) for first in range(0, len(source), BLOCK_ROWS)]
     waiting = iter(blocks)
     errors: list[BaseException] = []
@@ -161,19 +159,6 @@ def _square(source: FloatArray, out: FloatArray) -> None:
     np.square(source, out=out)
 
 
-def _evaluate(kernel: KernelSpec, gamma: float, basis: FloatArray, out: FloatArray) -> None:
-    if kernel.name in BY_SQUARES:
-        np.multiply(basis, -gamma, out=out)
-        np.exp(out, out=out)
-        return
-    np.multiply(basis, gamma, out=out)
-    out += kernel.coef0
-    if kernel.name == "poly":
-        np.power(out, kernel.degree, out=out)
-    else:
-        np.tanh(out, out=out)
-
-
 def make_basis(X: DataMatrix, kernel: KernelSpec, cache_size: float | str) -> FloatArray:
     """Return the argument of the kernel function, (n_samples, n_samples) in float64: distances, products, or itself."""
     if kernel.function is not None:
@@ -181,9 +166,9 @@ def make_basis(X: DataMatrix, kernel: KernelSpec, cache_size: float | str) -> Fl
     if kernel.given:
         return np.ascontiguousarray(symmetric(X, "X"), dtype=np.float64)
     rows: Any = X.astype(np.float64) if X.dtype != np.float64 else X
-    if kernel.name == "laplacian":
+    if kernel.form == "absolute_difference":
         return np.asarray(manhattan_distances(rows))
-    if kernel.name == "rbf":
+    if kernel.form == "squared_difference":
         if not is_sparse(rows):
             rows = rows - rows.mean(axis=0)  # distances stay, and less is lost in |x|^2 + |z|^2 - 2 x'z
         return np.ascontiguousarray(euclidean_distances(rows, squared=True))

@@ -16,8 +16,8 @@ from multimargin.estimators.svc import DATA
 from multimargin.fitting import parameters as check
 from multimargin.fitting.parameters import validate_data
 from multimargin.fitting.spec import FitSpec
-from multimargin.kernels.spec import KERNELS
 from multimargin.kernels.store import check_range
+from multimargin.kernels.table import KERNELS
 from multimargin.online.learner import ONE_VS_ALL, OnlineOptions
 from multimargin.problems.machines import MACHINES
 from multimargin.problems.problem import Bias

@@ -1,4 +1,4 @@
-"""What all pictures share: axes of their own, and choices by name."""
+"""Shared by all displays: new axes, and the check of choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of how fits converged. matplotlib is imported when one is drawn (``pip install 'multimargin[plots]'``)."""
+"""Figures of convergence. matplotlib is imported when one is drawn (``pip install 'multimargin[plots]'``)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class ConvergenceDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the curves into ``ax``, or into a new figure; keyword arguments are those of matplotlib's ``plot``."""
-        curves = [[self._values(trace) for trace in group] for group in self.traces]  # refuses before it draws
+        curves = [[self._values(trace) for trace in group] for group in self.traces]  # raises before anything is drawn
         ax = new_axes("ConvergenceDisplay") if ax is None else ax
         self.ax_, self.figure_, self.lines_ = ax, ax.figure, []
         for group, name, values in zip(self.traces, self.names, curves, strict=True):
@@ -114,7 +114,7 @@ class ConvergenceDisplay:
                 (line,) = ax.plot(getattr(trace, self.x), value, **{"label": name if part == 0 else None, **style})
                 style.setdefault("color", line.get_color())
                 if self.y == "suboptimality":
-                    line.multimargin_dual = (part, trace.dual)  # what the best one is found by when more are drawn
+                    line.multimargin_dual = (part, trace.dual)  # needed for the best dual when more curves are added
                 self.lines_.append(line)
         if self.y == "suboptimality":
             _measure_from_the_best(ax)
@@ -145,12 +145,12 @@ def _trace_of(estimator: Any) -> Trace | list[Trace]:
 
 
 def _positive(values: FloatArray) -> FloatArray:
-    """What a logarithmic axis can show."""
+    """Values that a logarithmic axis can show."""
     return np.where(np.isfinite(values) & (values > 0), values, np.nan)
 
 
 def _measure_from_the_best(ax: Any) -> None:
-    """Set all suboptimality curves of the picture anew, each problem by the best dual that any curve has for it."""
+    """Recompute all suboptimality curves of the figure: each problem against the best dual of any curve."""
     lines = [line for line in ax.get_lines() if hasattr(line, "multimargin_dual")]
     best: dict[int, float] = {}
     for line in lines:

@@ -19,7 +19,7 @@ BOUNDED = {"marker": "s", "s": 60, "facecolors": "none", "edgecolors": "0.45", "
 
 @dataclass(frozen=True, eq=False)
 class DecisionMap:
-    """What a classifier says at the points of a grid.
+    """Predictions of a classifier at the points of a grid.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class DecisionMap:
 
 @dataclass(frozen=True, eq=False)
 class DrawnExamples:
-    """The training data in a picture: points, their classes, and which are support vectors of which kind.
+    """The training data in a figure: points, their classes, and the kinds of support vectors.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class DecisionDisplay:
             Also at the end of a pipeline, or chosen by a search. Classifiers of other libraries have regions only;
             ``from_sklearn`` makes an SVC of scikit-learn's.
         X : array-like of shape (n_samples, 2)
-            What the picture has to show; with ``y`` the training data.
+            Points that the figure must cover; with ``y`` the training data.
         y : array-like of shape (n_samples,), default=None
         sample_weight : array-like of shape (n_samples,), default=None
             The weights of the fit, which say what a support vector is bounded by.
@@ -212,7 +212,7 @@ class DecisionDisplay:
 
 
 def _chosen(estimator: Any) -> Any:
-    """Return what a search has chosen, or the estimator itself."""
+    """Return the best estimator of a search, or the estimator itself."""
     while hasattr(estimator, "best_estimator_"):
         estimator = estimator.best_estimator_
     return estimator

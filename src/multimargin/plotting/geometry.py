@@ -1,6 +1,6 @@
 """Where the margins of a fitted machine lie, and which of its support vectors are at their bound.
 
-Reads models and training data; draws nothing.
+Reads models and training data only.
 """
 
 from __future__ import annotations

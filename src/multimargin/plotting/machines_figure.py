@@ -1,6 +1,6 @@
 """Machines side by side: test accuracy, training time, and the examples that are hardest.
 
-Draws what it is given and knows nothing of how it was made. Uses no global state of matplotlib.
+It depends on the results alone, and uses no global state of matplotlib.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pictures of paths along C. matplotlib is imported when one is drawn (``pip install 'multimargin[plots]'``)."""
+"""Figures of paths along C. matplotlib is imported when one is drawn (``pip install 'multimargin[plots]'``)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from multimargin.plotting.statistics import RankComparison, compare_ranks, criti
 
 
 class RankDisplay:
-    """Average ranks on a line, the best at the right; bars join classifiers that no test tells apart.
+    """Average ranks on a line, the best at the right; bars join classifiers that do not differ significantly.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class RankDisplay:
     Attributes
     ----------
     ax_, figure_
-        What was drawn on, after ``plot``.
+        The axes and figure of ``plot``.
     """
 
     def __init__(self, comparison: RankComparison, *, alpha: float = 0.05, method: str = "nemenyi") -> None:

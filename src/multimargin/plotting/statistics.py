@@ -1,9 +1,9 @@
-"""Comparing classifiers over many data sets: ranks, Friedman's test, and what may then be said about pairs.
+"""Comparing classifiers over many data sets: ranks, Friedman's test, and tests of all pairs.
 
 Everything begins with a table of scores, one row for each data set and one column for each classifier. Friedman's test
 asks whether the ranks differ at all; Nemenyi's critical difference, and Holm's, Shaffer's and Bergmann and Hommel's
 procedures say which pairs differ while the chance of one false statement stays below alpha. DEM06 recommends the
-former, GH08 the latter: they know that the statements about pairs hang together and find more differences.
+former, GH08 the latter: they use the logical relations between the hypotheses about pairs and find more differences.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from scipy import stats
 
 from multimargin._typing import FloatArray
 
-# Bergmann and Hommel's procedure looks at every partition of the classifiers: 678,570 of eleven, 4,213,597 of twelve.
+# Bergmann and Hommel's procedure goes through every partition of the classifiers: 678,570 of eleven, 4,213,597 of
+# twelve.
 MOST_FOR_BERGMANN_HOMMEL = 11
 METHODS = ("bonferroni", "holm", "shaffer", "bergmann-hommel")
 
@@ -68,7 +69,7 @@ class RankComparison:
 
     @property
     def strongest(self) -> str:
-        """The procedure that finds most: Bergmann and Hommel's where there is one, else Shaffer's."""
+        """The most powerful procedure: Bergmann and Hommel's where available, else Shaffer's."""
         return "bergmann-hommel" if "bergmann-hommel" in self.pvalues else "shaffer"
 
     def differences(self, alpha: float = 0.05, method: str | None = None) -> list[tuple[str, str]]:
@@ -196,8 +197,8 @@ def adjust(pvalues: ArrayLike, method: str) -> FloatArray:
     pvalues : array-like of shape (n_pairs,)
         In the order (0, 1), (0, 2), ..., (1, 2), ...
     method : {"bonferroni", "holm", "shaffer", "bergmann-hommel"}
-        Each finds at least as much as the one before. "shaffer" (static) and "bergmann-hommel" know that statements
-        about pairs hang together: if two of three classifiers are alike, and one of them is like the third, all are.
+        Each finds at least as much as the one before. "shaffer" (static) and "bergmann-hommel" use logical relations
+        between pairs: if two of three classifiers are alike, and one of them is like the third, all are.
 
     Returns
     -------

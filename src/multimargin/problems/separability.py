@@ -24,8 +24,10 @@ def refuse_if_inseparable(problem: DualProblem) -> None:
             f"C=inf with kernel={problem.kernel.name!r} may have no solution, because the kernel is not positive "
             "semi-definite; use a finite C or another kernel."
         )
-    if problem.kernel.name in ("rbf", "laplacian") and problem.kernel.gamma > 0:
-        separable = not _same_point_in_two_classes(problem)  # distinct points are independent in feature space
+    if problem.kernel.shift_invariant and problem.kernel.scale != 0:
+        # A function of the distance that is positive semi-definite for any number of features, and not constant, is
+        # strictly so (Schoenberg): distinct points are independent in feature space.
+        separable = not _same_point_in_two_classes(problem)
     else:
         features, examples = _features(problem)
         separable = _margins_exist(problem, features, examples)

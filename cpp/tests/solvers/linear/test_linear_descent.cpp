@@ -17,8 +17,6 @@ namespace {
 using testing::Clouds;
 using testing::Numbers;
 
-constexpr Kernel linear_kernel(double offset) { return {KernelKind::linear, 1.0, 0.0, 0, offset}; }
-
 LinearOptions options_for(double tol) {
     LinearOptions options;
     options.tol = tol;
@@ -31,7 +29,7 @@ LinearProblem linear(const Clouds& clouds, Machine machine, Loss loss, double of
 
 // The state of the kernel problem that has these variables, with scores computed from kernel values.
 Summary exact_check(const Clouds& clouds, const LinearProblem& problem, const std::vector<double>& variables) {
-    const DenseSource source(clouds.view(), linear_kernel(problem.offset));
+    const DenseSource source(clouds.view(), testing::linear(problem.offset));
     const Problem other = clouds.problem(source, problem.machine, problem.loss);
     FullState state(other);
     const Index width = other.machine().max_components();
@@ -46,7 +44,7 @@ Summary exact_check(const Clouds& clouds, const LinearProblem& problem, const st
 }
 
 double solve_by_kernel(const Clouds& clouds, const LinearProblem& problem, double tol) {
-    const DenseSource source(clouds.view(), linear_kernel(problem.offset));
+    const DenseSource source(clouds.view(), testing::linear(problem.offset));
     const Problem other = clouds.problem(source, problem.machine, problem.loss);
     FullState state(other);
     Options options;
