@@ -8,6 +8,7 @@ cross-validation, ten times with other folds.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from experiments.data import load
-from experiments.frame import Cell, Settings, Task
+from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task
 from multimargin import SVC
 from multimargin.datasets import HL02_PARAMETERS, parameters
 from multimargin.verification.bounds import count_support
@@ -128,4 +129,31 @@ def rbf_tasks(settings: Settings) -> list[Task]:
     return tasks
 
 
-CELLS = "hl02_rbf"
+def each_method(evaluate: Callable[[str, str, Settings], Cell]) -> Callable[[Settings], list[Task]]:
+    """Return the plan of an experiment that evaluates all methods on each set."""
+    return lambda settings: [
+        Task((name, method), partial(evaluate, name, method, settings)) for name in settings.sets for method in BIAS
+    ]
+
+
+def on_all_sets(name: str, title: str, report: Callable[[Cells, Settings], Report]) -> Experiment:
+    """Return an experiment that reports on the fits of Tables V.2 and V.3."""
+    return Experiment(
+        name,
+        title,
+        sets=(*SMALL, *FIXED),
+        quick_sets=QUICK,
+        plan=rbf_tasks,
+        report=report,
+        cells="hl02_rbf",
+        quick_splits=1,
+    )
+
+
+def on_test_parts(
+    name: str, title: str, plan: Callable[[Settings], list[Task]], report: Callable[[Cells, Settings], Report]
+) -> Experiment:
+    """Return an experiment on the sets with a test part; the large ones on demand."""
+    return Experiment(
+        name, title, sets=FIXED[:2], more_sets=FIXED[2:], quick_sets=("digits",), plan=plan, report=report
+    )

@@ -8,13 +8,11 @@ the rate is too good by a little, here as there. The rate of the first tied cell
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from experiments import hl02
 from experiments.data import load
-from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, command
+from experiments.frame import Cell, Cells, Report, Settings, command
 from experiments.paper_numbers.hl02 import TABLE_2
 from experiments.tables import Entry, markdown, pivot
 from multimargin import SVCCV
@@ -62,12 +60,7 @@ def evaluate(name: str, method: str, settings: Settings) -> Cell:
     return chosen | {"n_tied": len(tried), "first_rate": tried[0]["rate"], "done": done}
 
 
-def plan(settings: Settings) -> list[Task]:
-    return [
-        Task((name, method), partial(evaluate, name, method, settings))
-        for name in settings.sets
-        for method in hl02.BIAS
-    ]
+plan = hl02.each_method(evaluate)
 
 
 def report(cells: Cells, settings: Settings) -> Report:
@@ -90,14 +83,8 @@ def report(cells: Cells, settings: Settings) -> Report:
     return Report(lines, [entry.as_row() for entry in entries])
 
 
-EXPERIMENT = Experiment(
-    name="hl02_selection",
-    title="HL02 section V: the choice of (C, gamma), ties by the test set",
-    sets=("dna", "satimage"),
-    more_sets=("letter", "shuttle"),
-    quick_sets=("digits",),
-    plan=plan,
-    report=report,
+EXPERIMENT = hl02.on_test_parts(
+    "hl02_selection", "HL02 section V: the choice of (C, gamma), ties by the test set", plan, report
 )
 main = command(EXPERIMENT)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from experiments import hl02
 from experiments.data import load
-from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, command
+from experiments.frame import Cell, Cells, Report, Settings, Task, command
 from experiments.tables import Entry, pivot
 
 RULES = ("1e-3", "by size")
@@ -61,14 +61,8 @@ def report(cells: Cells, settings: Settings) -> Report:
     return Report(lines[:-1], rows)
 
 
-EXPERIMENT = Experiment(
-    name="hl02_stopping",
-    title="HL02 section VI: the stopping rule divided by the size of the problem",
-    sets=("dna", "satimage"),
-    more_sets=("letter", "shuttle"),
-    quick_sets=("digits",),
-    plan=plan,
-    report=report,
+EXPERIMENT = hl02.on_test_parts(
+    "hl02_stopping", "HL02 section VI: the stopping rule divided by the size of the problem", plan, report
 )
 main = command(EXPERIMENT)
 

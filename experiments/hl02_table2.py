@@ -8,7 +8,7 @@ own folds. Ends with an error where one does not.
 from __future__ import annotations
 
 from experiments import hl02
-from experiments.frame import Cells, Experiment, Report, Settings, command
+from experiments.frame import Cells, Report, Settings, command
 from experiments.paper_numbers.hl02 import TABLE_2
 from experiments.tables import Entry, pivot, worst
 
@@ -60,16 +60,7 @@ def report(cells: Cells, settings: Settings) -> Report:
     return Report(lines, [entry.as_row() for entry in entries], holds=settings.quick or holds)
 
 
-EXPERIMENT = Experiment(
-    name="hl02_table2",
-    title="HL02 Table V.2: rates with the rbf kernel",
-    sets=(*hl02.SMALL, *hl02.FIXED),
-    quick_sets=hl02.QUICK,
-    plan=hl02.rbf_tasks,
-    report=report,
-    cells=hl02.CELLS,
-    quick_splits=1,
-)
+EXPERIMENT = hl02.on_all_sets("hl02_table2", "HL02 Table V.2: rates with the rbf kernel", report)
 main = command(EXPERIMENT)
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ III at 500 MHz; what can be compared is their order, and the support vectors.
 from __future__ import annotations
 
 from experiments import hl02
-from experiments.frame import Cells, Experiment, Report, Settings, command
+from experiments.frame import Cells, Report, Settings, command
 from experiments.paper_numbers.hl02 import SUPPORT_VECTORS, TESTING_SECONDS, TRAINING_SECONDS
 from experiments.tables import Entry, pivot
 
@@ -61,16 +61,7 @@ def report(cells: Cells, settings: Settings) -> Report:
     return Report(lines, rows)
 
 
-EXPERIMENT = Experiment(
-    name="hl02_table3",
-    title="HL02 Table V.3: training time, testing time, support vectors",
-    sets=(*hl02.SMALL, *hl02.FIXED),
-    quick_sets=hl02.QUICK,
-    plan=hl02.rbf_tasks,
-    report=report,
-    cells=hl02.CELLS,
-    quick_splits=1,
-)
+EXPERIMENT = hl02.on_all_sets("hl02_table3", "HL02 Table V.3: training time, testing time, support vectors", report)
 main = command(EXPERIMENT)
 
 if __name__ == "__main__":

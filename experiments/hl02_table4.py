@@ -5,11 +5,9 @@ The mean of ten repetitions of ten-fold cross-validation stands beside the paper
 
 from __future__ import annotations
 
-from functools import partial
-
 from experiments import hl02
 from experiments.data import load
-from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, command
+from experiments.frame import Cell, Cells, Experiment, Report, Settings, command
 from experiments.paper_numbers.hl02 import TABLE_4, TABLE_4_C
 from experiments.tables import Entry, pivot, worst
 from multimargin import LinearSVC
@@ -21,12 +19,7 @@ def evaluate(name: str, method: str, settings: Settings) -> Cell:
     return hl02.cross_validate(clf, data.X, data.y, settings)
 
 
-def plan(settings: Settings) -> list[Task]:
-    return [
-        Task((name, method), partial(evaluate, name, method, settings))
-        for name in settings.sets
-        for method in hl02.BIAS
-    ]
+plan = hl02.each_method(evaluate)
 
 
 def report(cells: Cells, settings: Settings) -> Report:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from experiments import data
+from experiments.frame import Cells, Experiment, Report, Settings, Task
 from multimargin._typing import FloatArray
 from multimargin.kernels.spec import KernelSpec
 from multimargin.kernels.store import KernelStore
@@ -79,6 +80,13 @@ class Path:
     def text_of(self, position: int) -> str:
         """The iterations of one problem, counted from the end of a path that was done."""
         return f"{self.solved[position].iterations:,}" if self.done else "-"
+
+
+def on_its_sets(
+    name: str, title: str, plan: Callable[[Settings], list[Task]], report: Callable[[Cells, Settings], Report]
+) -> Experiment:
+    """Return an experiment on KCSL04's binary data sets."""
+    return Experiment(name, title, sets=SMALL, more_sets=LARGE, quick_sets=(QUICK,), plan=plan, report=report)
 
 
 def load(name: str) -> Data:

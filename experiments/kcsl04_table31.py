@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import geometric_mean
-from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, command
-from experiments.kcsl04 import AIM, GRID, LARGE, ORDERS, QUICK, QUICK_GRID, SMALL, TOL, Path, as_path, load, solve_path
+from experiments.frame import Cell, Cells, Report, Settings, Task, command
+from experiments.kcsl04 import AIM, GRID, ORDERS, QUICK_GRID, SMALL, TOL, Path, as_path, load, on_its_sets, solve_path
 from experiments.paper_numbers.kcsl04 import TABLE_31
 from experiments.tables import markdown
 from multimargin.solvers.options import Precision, SolverChoice, SolverOptions
@@ -180,14 +180,8 @@ def verdict(rows: list[Row]) -> tuple[bool, list[str]]:
     return near == saving == len(judged) and mean >= LEAST_MEAN_RATIO, lines
 
 
-EXPERIMENT = Experiment(
-    name="kcsl04_table31",
-    title="KCSL04 Table 3.1: iterations with and without alpha seeding, linear kernel",
-    sets=SMALL,
-    more_sets=LARGE,
-    quick_sets=(QUICK,),
-    plan=plan,
-    report=report,
+EXPERIMENT = on_its_sets(
+    "kcsl04_table31", "KCSL04 Table 3.1: iterations with and without alpha seeding, linear kernel", plan, report
 )
 main = command(EXPERIMENT)
 

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, command
+from experiments.frame import Cell, Cells, Report, Settings, Task, command
 from experiments.kcsl04 import (
     AIM,
     GRID,
-    LARGE,
     ORDERS,
-    QUICK,
     QUICK_GRID,
-    SMALL,
     TOL,
     Path,
     as_path,
     load,
+    on_its_sets,
     rbf_of,
     solve_path,
 )
@@ -70,14 +68,8 @@ def report(cells: Cells, settings: Settings) -> Report:
     return Report(lines, [entry.as_row() for entry in entries])
 
 
-EXPERIMENT = Experiment(
-    name="kcsl04_table32",
-    title="KCSL04 Table 3.2: iterations with and without alpha seeding, rbf kernel",
-    sets=SMALL,
-    more_sets=LARGE,
-    quick_sets=(QUICK,),
-    plan=plan,
-    report=report,
+EXPERIMENT = on_its_sets(
+    "kcsl04_table32", "KCSL04 Table 3.2: iterations with and without alpha seeding, rbf kernel", plan, report
 )
 main = command(EXPERIMENT)
 

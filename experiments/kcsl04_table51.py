@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, command
-from experiments.kcsl04 import LARGE, QUICK, SMALL, TOL, load
+from experiments.frame import Cell, Cells, Report, Settings, Task, command
+from experiments.kcsl04 import TOL, load, on_its_sets
 from experiments.paper_numbers.kcsl04 import TABLE_51
 from experiments.tables import Entry, pivot
 from multimargin import SVC, LinearSVC, svm_path
@@ -114,15 +114,7 @@ def report(cells: Cells, settings: Settings) -> Report:
     return Report(lines, [entry.as_row() for entry in (*seconds, *rates)])
 
 
-EXPERIMENT = Experiment(
-    name="kcsl04_table51",
-    title="KCSL04 Table 5.1: alpha seeding beside ASVM and LSVM",
-    sets=SMALL,
-    more_sets=LARGE,
-    quick_sets=(QUICK,),
-    plan=plan,
-    report=report,
-)
+EXPERIMENT = on_its_sets("kcsl04_table51", "KCSL04 Table 5.1: alpha seeding beside ASVM and LSVM", plan, report)
 main = command(EXPERIMENT)
 
 if __name__ == "__main__":

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, command
+from experiments.frame import Cell, Cells, Report, Settings, Task, command
 from experiments.kcsl04 import (
     AIM,
     GRID,
-    LARGE,
-    QUICK,
     QUICK_GRID,
-    SMALL,
     TOL,
     Path,
     as_path,
     by_working_sets,
     load,
+    on_its_sets,
     solve_path,
 )
 from experiments.paper_numbers.kcsl04 import TABLE_52
@@ -66,15 +64,7 @@ def report(cells: Cells, settings: Settings) -> Report:
     return Report(lines, [entry.as_row() for entry in (*iterations, *seconds)], holds=len(fewer) == len(done))
 
 
-EXPERIMENT = Experiment(
-    name="kcsl04_table52",
-    title="KCSL04 Table 5.2: working sets of 2 and of 30 variables",
-    sets=SMALL,
-    more_sets=LARGE,
-    quick_sets=(QUICK,),
-    plan=plan,
-    report=report,
-)
+EXPERIMENT = on_its_sets("kcsl04_table52", "KCSL04 Table 5.2: working sets of 2 and of 30 variables", plan, report)
 main = command(EXPERIMENT)
 
 if __name__ == "__main__":

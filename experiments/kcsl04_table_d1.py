@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from experiments.frame import Cell, Cells, Experiment, Report, Settings, Task, command
-from experiments.kcsl04 import AIM, GRID, LARGE, ORDERS, QUICK, QUICK_GRID, SMALL, TOL, Path, as_path, load, solve_path
+from experiments.frame import Cell, Cells, Report, Settings, Task, command
+from experiments.kcsl04 import AIM, GRID, ORDERS, QUICK_GRID, TOL, Path, as_path, load, on_its_sets, solve_path
 from experiments.paper_numbers.kcsl04 import TABLE_D1
 from experiments.tables import Entry, pivot
 from multimargin.solvers.options import Precision, SolverOptions
@@ -55,14 +55,8 @@ def report(cells: Cells, settings: Settings) -> Report:
     return Report(lines, [entry.as_row() for entry in (*seconds, *iterations)])
 
 
-EXPERIMENT = Experiment(
-    name="kcsl04_table_d1",
-    title="KCSL04 Table D.1: seconds with a tolerance proportional to C",
-    sets=SMALL,
-    more_sets=LARGE,
-    quick_sets=(QUICK,),
-    plan=plan,
-    report=report,
+EXPERIMENT = on_its_sets(
+    "kcsl04_table_d1", "KCSL04 Table D.1: seconds with a tolerance proportional to C", plan, report
 )
 main = command(EXPERIMENT)
 

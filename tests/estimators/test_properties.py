@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from multimargin.solvers.certificate import evaluate
 from multimargin.solvers.core import SolverState, solve
 from multimargin.solvers.options import Precision, SolverChoice, SolverOptions
 from multimargin.solvers.report import StopReason
-from support.helpers import draw_data, each_loss, each_machine, each_machine_and_solver, make_problem
+from support.helpers import draw_data, each_loss, each_machine, each_machine_and_solver, exact_scores, make_problem
 
 SEVERAL = pytest.mark.parametrize("name", ["ww", "cs", "llw", "atm", "ova"])
 FEW = settings(max_examples=5)
@@ -27,16 +27,7 @@ seeds = st.integers(0, 10**6)
 CLOSE = 1e-6
 
 
-def scores(
-    name: str | Machine, X: FloatArray, y: np.ndarray, *, at: FloatArray | None = None, **changes: Any
-) -> FloatArray:
-    """Return the scores at ``at`` (the data, unless given) of a fit that is far more exact than CLOSE."""
-    weight = changes.pop("sample_weight", None)
-    params: dict[str, Any] = {"gamma": 0.5, "C": 2.0, "tol": 1e-9, "bias": "regularized"} | changes
-    clf = SVC(multi_class=name, **params).fit(X, y, weight)
-    assert clf.certificate_.optimal
-    result: FloatArray = clf.decision_function(X if at is None else at)
-    return result
+scores = partial(exact_scores, bias="regularized")
 
 
 def data_of(seed: int, n: int = 18, n_classes: int = 3) -> tuple[FloatArray, IntArray]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from multimargin import SVC, Progress, verify
+from support import control
 from support.control import ctrl_c_after
 
 REASONS = ("converged", "max_iter", "max_time", "stalled", "interrupted", "callback")
@@ -24,17 +24,12 @@ def slow(**params: Any) -> SVC:
 
 
 def assert_usable(clf: SVC, X: np.ndarray, y: np.ndarray) -> None:
-    scores = clf.decision_function(X)
-    assert np.isfinite(scores).all()
     assert clf.certificate_.stop_reason in REASONS
-    # the iterate is feasible: verify recovers it and finds the dual that belongs to it
-    truth = verify(clf, X, y)
-    assert np.isfinite(truth.dual)
-    assert truth.dual >= 0
-    if clf.certificate_.verified:  # atm: of all a with the same scores the best one is recovered
-        assert truth.dual >= clf.certificate_.dual * (1 - 1e-6)
-    if clf.certificate_.stop_reason == "converged":
-        assert truth.optimal
+    for own, true in control.assert_usable(clf, X, y):
+        assert np.isfinite(true.dual)
+        assert true.dual >= 0
+        if own.stop_reason == "converged":
+            assert true.optimal
 
 
 @pytest.mark.parametrize("solver", ["smo", "s2do", "whole-example", "semi-greedy", "working-set"])
@@ -107,17 +102,7 @@ def test_callback_stops(slow_data: tuple[np.ndarray, np.ndarray], solver: str) -
 
 
 def test_a_failing_callback_leaves_the_old_model(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
-    X, y = slow_data
-    clf = SVC().fit(X, y)
-    before = clf.decision_function(X)
-
-    def fails(progress: Progress) -> bool:
-        raise RuntimeError("no space left")
-
-    clf.set_params(C=1e6, gamma=0.01, on_progress=fails)
-    with pytest.raises(RuntimeError, match="no space left"):
-        clf.fit(X, y)
-    np.testing.assert_array_equal(clf.decision_function(X), before)
+    control.assert_failing_callback_keeps_the_model(SVC(), *slow_data)
 
 
 @each_way
@@ -175,13 +160,7 @@ def test_stopped_fits_go_on(solver: str) -> None:
     X, y = make_classification(400, 8, n_informative=5, n_classes=3, random_state=1)
     whole = SVC(multi_class="ww", solver=solver, tol=1e-6).fit(X, y)
     clf = SVC(multi_class="ww", solver=solver, tol=1e-6, warm_start=True, max_iter=100)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for _ in range(200):
-            clf.fit(X, y)
-            if clf.fit_status_ == 0:
-                break
-    assert clf.certificate_.stop_reason == "converged"
+    control.fit_in_pieces(clf, X, y)
     np.testing.assert_allclose(clf.certificate_.dual, whole.certificate_.dual, rtol=1e-9)
 
 

@@ -6,7 +6,6 @@ import itertools
 import os
 import signal
 import threading
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from multimargin import SVC, Progress, verify
+from support import control
 from support.helpers import draw_data, duals
 
 each_bias = pytest.mark.parametrize("bias", ["exact", "regularized", "none"])
@@ -34,16 +34,10 @@ def slow(**params: Any) -> SVC:
 
 
 def assert_usable(clf: SVC, X: np.ndarray, y: np.ndarray) -> None:
-    """The model predicts, every pair is feasible, and no certificate says more than is true."""
-    assert np.isfinite(clf.decision_function(X)).all()
-    for own, true in zip(clf.certificate_.parts, verify(clf, X, y).parts, strict=True):
-        assert np.isfinite(true.kkt_violation)
-        assert true.gap >= -1e-9 * abs(true.primal)
+    for own, true in control.assert_usable(clf, X, y):
         if own.verified:
             assert true.dual == pytest.approx(own.dual, rel=1e-6, abs=1e-9)
             assert true.kkt_violation == pytest.approx(own.kkt_violation, rel=1e-3, abs=own.tol)
-        else:
-            assert "solver's own" in own.remark
 
 
 @each_way
@@ -89,17 +83,7 @@ def test_callback_stops(slow_data: Data, bias: str, solver: str) -> None:
 
 @each_bias
 def test_failing_callback_leaves_the_old_model(slow_data: Data, bias: str) -> None:
-    X, y = slow_data
-    clf = SVC().fit(X, y)
-    before = clf.decision_function(X)
-
-    def fails(progress: Progress) -> bool:
-        raise RuntimeError("no space left")
-
-    clf.set_params(C=1e6, gamma=0.01, tol=1e-6, bias=bias, on_progress=fails)
-    with pytest.raises(RuntimeError, match="no space left"):
-        clf.fit(X, y)
-    np.testing.assert_array_equal(clf.decision_function(X), before)
+    control.assert_failing_callback_keeps_the_model(SVC(), *slow_data, tol=1e-6, bias=bias)
 
 
 @each_way
@@ -126,13 +110,7 @@ def test_stopped_fits_go_on(bias: str) -> None:
     X, y = make_classification(400, 8, n_informative=5, n_classes=3, random_state=1)
     whole = SVC(bias=bias, tol=1e-6, solver="smo").fit(X, y)
     clf = SVC(bias=bias, tol=1e-6, solver="smo", warm_start=True, max_iter=100)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for _ in range(100):
-            clf.fit(X, y)
-            if clf.fit_status_ == 0:
-                break
-    assert clf.certificate_.stop_reason == "converged"
+    control.fit_in_pieces(clf, X, y)
     assert duals(clf) == pytest.approx(duals(whole), rel=1e-8)
 
 

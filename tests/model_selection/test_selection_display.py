@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -22,14 +20,7 @@ from multimargin.model_selection.grid import read_grid
 CS, GAMMAS = np.array([0.25, 1.0, 4.0]), np.array([0.125, 0.5])
 
 
-@pytest.fixture(autouse=True)
-def agg() -> Iterator[None]:
-    with mpl.rc_context():
-        mpl.use("Agg")
-        from matplotlib import pyplot
-
-        yield
-        pyplot.close("all")
+pytestmark = pytest.mark.usefixtures("figures_in_memory")
 
 
 def searched(**changes: Any) -> Any:

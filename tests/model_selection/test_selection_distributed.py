@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import joblib
-import numpy as np
 import pytest
 
 from multimargin.model_selection import dask_units
@@ -22,29 +21,17 @@ from multimargin.model_selection.distribute import leaves_this_machine, local, t
 from multimargin.model_selection.search_table import Outcome, SearchTable, Unit
 from multimargin.model_selection.strategies import run_search
 from support.separate_fits import (
+    CS,
+    GAMMAS,
     Problem,
     assert_same,
     die,
     evaluate_gamma,
     evaluate_unit,
-    make_problem,
     open_directory,
     refuse,
     wait_to_be_killed,
 )
-
-CS = np.array([0.5, 2.0, 8.0])
-GAMMAS = np.array([0.1, 0.5])
-
-
-@pytest.fixture(scope="module")
-def problem() -> Problem:
-    return make_problem()
-
-
-@pytest.fixture(scope="module")
-def expected(problem: Problem) -> SearchTable:
-    return run_search("grid", problem, CS, GAMMAS, local(evaluate_gamma))
 
 
 @contextmanager

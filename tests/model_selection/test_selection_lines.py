@@ -22,11 +22,6 @@ CS = np.array([0.25, 1.0, 4.0, 16.0, 64.0])
 GAMMAS = np.array([2.0**-6, 2.0**-4, 0.25, 1.0, 4.0])
 
 
-@pytest.fixture(scope="module")
-def problem() -> Problem:
-    return make_problem()
-
-
 @pytest.mark.parametrize("cache_size", ["auto", 0.0])  # 0: the linear machines by weights
 def test_two_lines(problem: Problem, cache_size: Any) -> None:
     problem = replace(problem, params={"cache_size": cache_size})

@@ -16,32 +16,20 @@ import pytest
 from scipy import sparse
 
 from multimargin.model_selection.distribute import local, through_joblib
+from multimargin.model_selection.evaluation import UnitResult
 from multimargin.model_selection.resume import _sealed, _unsealed, fingerprint
 from multimargin.model_selection.search_table import Cells, Outcome, SearchTable, Unit
 from multimargin.model_selection.strategies import run_search
 from support.separate_fits import (
+    CS,
+    GAMMAS,
     Problem,
-    Result,
     assert_same,
     evaluate_gamma,
     evaluate_unit,
-    make_problem,
     open_directory,
     refuse,
 )
-
-CS = np.array([0.5, 2.0, 8.0])
-GAMMAS = np.array([0.1, 0.5])
-
-
-@pytest.fixture(scope="module")
-def problem() -> Problem:
-    return make_problem()
-
-
-@pytest.fixture(scope="module")
-def expected(problem: Problem) -> SearchTable:
-    return run_search("grid", problem, CS, GAMMAS, local(evaluate_gamma))
 
 
 def test_a_unit_comes_back_as_it_was(problem: Problem, tmp_path: Path) -> None:
@@ -52,7 +40,7 @@ def test_a_unit_comes_back_as_it_was(problem: Problem, tmp_path: Path) -> None:
     back = directory.load(Unit(0.1, 2, CS))
     assert back is not None
     assert list(back.scores) == ["score", "a/b ä"]
-    for each in fields(Result):
+    for each in fields(UnitResult):
         if each.name != "scores":
             value = getattr(outcome, each.name)
             np.testing.assert_array_equal(getattr(back, each.name), value)

@@ -13,19 +13,15 @@ from sklearn.model_selection import GridSearchCV
 
 from multimargin import SVC, verify
 from multimargin.model_selection.distribute import local
+from multimargin.model_selection.evaluation import UnitResult
 from multimargin.model_selection.pair_selection import PerPairSVC, pair_parts, select_pairs
 from multimargin.model_selection.search_table import Cells, Evaluate, Outcome, SearchTable, Unit, restricted
 from multimargin.model_selection.strategies import SearchOptions, hold_out, run_search
 from multimargin.models.voting import ovr_scores, vote
-from support.separate_fits import Problem, Result, evaluate_gamma, make_problem
+from support.separate_fits import Problem, evaluate_gamma, make_problem
 
 CS = np.array([0.25, 1.0, 4.0, 16.0, 64.0])
 GAMMAS = np.array([2.0**-6, 2.0**-4, 0.25, 1.0, 4.0])
-
-
-@pytest.fixture(scope="module")
-def problem() -> Problem:
-    return make_problem()
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +38,7 @@ def _from_surface(surface: Any, noise: float = 0.0) -> Evaluate:
             wave = noise * np.sin(31.0 * unit.fold + 7.0 * np.log2(unit.Cs) + 3.0 * np.log2(unit.gamma))
             scores = surface(np.log2(unit.Cs), np.log2(unit.gamma)) + wave
             zeros = np.zeros(n)
-            yield Result(
+            yield UnitResult(
                 unit.gamma, unit.fold, unit.Cs, {"score": scores}, zeros.astype(int), zeros.astype(int), zeros, zeros,
                 np.ones(n, dtype=bool), np.zeros(n, dtype=bool),
             )  # fmt: skip

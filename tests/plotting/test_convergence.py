@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -18,14 +16,7 @@ from multimargin.solvers.trace import TraceBuilder
 X, Y = load_iris(return_X_y=True)
 
 
-@pytest.fixture(autouse=True)
-def agg() -> Iterator[None]:
-    with mpl.rc_context():
-        mpl.use("Agg")
-        from matplotlib import pyplot
-
-        yield
-        pyplot.close("all")
+pytestmark = pytest.mark.usefixtures("figures_in_memory")
 
 
 @pytest.fixture(scope="module")

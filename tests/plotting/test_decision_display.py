@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -39,14 +37,7 @@ X = StandardScaler().fit_transform(X[:, 2:])
 NAMES = [*MACHINES, "ovo", "dag"]
 
 
-@pytest.fixture(autouse=True)
-def agg() -> Iterator[None]:
-    with mpl.rc_context():
-        mpl.use("Agg")
-        from matplotlib import pyplot
-
-        yield
-        pyplot.close("all")
+pytestmark = pytest.mark.usefixtures("figures_in_memory")
 
 
 def kinds_keep_their_promise(clf: Any, weight: np.ndarray | None = None, y: np.ndarray = Y) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
@@ -33,6 +33,7 @@ from support.helpers import (
     each_loss,
     each_machine,
     each_machine_and_solver,
+    exact_scores,
     make_problem,
     random_amounts,
     run_clarabel,
@@ -164,16 +165,7 @@ def test_balance_is_the_nearest_point(name: str, case: Case) -> None:
     np.testing.assert_allclose(found[problem.mask], expected, atol=1e-5 * C.max())
 
 
-def scores(
-    name: str | Machine, X: FloatArray, y: np.ndarray, *, at: FloatArray | None = None, **changes: Any
-) -> FloatArray:
-    """Return the scores of a fit that is far more exact than 1e-6."""
-    weight = changes.pop("sample_weight", None)
-    params: dict[str, Any] = {"gamma": 0.5, "C": 2.0, "tol": 1e-9, "bias": "exact"} | changes
-    clf = SVC(multi_class=name, **params).fit(X, y, weight)
-    assert clf.certificate_.optimal
-    result: FloatArray = clf.decision_function(X if at is None else at)
-    return result
+scores = partial(exact_scores, bias="exact")
 
 
 def data_of(seed: int, n: int = 24, n_classes: int = 3) -> tuple[FloatArray, IntArray]:
