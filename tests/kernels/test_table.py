@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
@@ -14,6 +15,7 @@ import pytest
 from scipy import sparse
 
 from multimargin import SVC, _core
+from multimargin._typing import DataMatrix, FloatArray
 from multimargin.kernels.rounding import kernel_sizes
 from multimargin.kernels.spec import KernelSpec
 from multimargin.kernels.store import KernelStore
@@ -34,7 +36,7 @@ def specs(name: str) -> list[KernelSpec]:
 
 @each_kernel
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
-def test_values_of_the_core_are_those_of_the_table(name: str, convert: type) -> None:
+def test_values_of_the_core_are_those_of_the_table(name: str, convert: Callable[[FloatArray], DataMatrix]) -> None:
     every = np.arange(len(X))
     for kernel in specs(name):
         store, expected = KernelStore(convert(X), kernel), kernel.gram(X, X)
