@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from multimargin.estimators.declared import DeclaredClassifier, parameter
+from multimargin.kernels.table import PRECOMPUTED, choices
 from multimargin.problems.machines import Machine
 from multimargin.solvers.report import Progress
 
@@ -95,7 +96,7 @@ class KernelParameters(MachineParameters):
 
     kernel: str | Callable[[Any, Any], Any] = parameter(
         default="rbf",
-        kind='{"linear", "rbf", "poly", "sigmoid", "laplacian", "precomputed"} or callable',
+        kind=f"{choices(PRECOMPUTED)} or callable",
         doc="""
         With "precomputed" X is the matrix of kernel values: (n_samples, n_samples) in ``fit``, (n_points, n_samples)
         later, of which only the columns of the support vectors are read (others may be NaN throughout). A callable is

@@ -171,6 +171,11 @@ LIBSVM_NAMES = {name: entry.libsvm[1] for name, entry in KERNELS.items() if entr
 LIBSVM_NAMES |= {PRECOMPUTED: PRECOMPUTED}
 
 
+def choices(*others: str) -> str:
+    """Return the names of all kernels, and others, as numpydoc lists choices."""
+    return "{" + ", ".join(f'"{name}"' for name in (*KERNELS, *others)) + "}"
+
+
 def parameters_of(kernel: Any) -> tuple[str, ...]:
     """Return which of degree, gamma and coef0 matter to what an estimator was given as its kernel."""
     return KERNELS[kernel].parameters if isinstance(kernel, str) and kernel in KERNELS else ()

@@ -18,6 +18,7 @@ from multimargin.estimators.shared import KernelParameters
 from multimargin.estimators.svc import DATA, old_state_unless_done
 from multimargin.fitting.parameters import check_array, check_seed, validate_data
 from multimargin.kernels.store import check_range
+from multimargin.kernels.table import choices
 from multimargin.online.active import choose_rows
 from multimargin.online.attributes import StreamAttributes
 from multimargin.online.finalize import finish
@@ -89,7 +90,7 @@ class OnlineSVC(StreamAttributes, KernelParameters):
     """
 
     C: float = parameter(default=1.0, kind="float", doc="What a short margin costs.")
-    kernel: str = parameter(default="rbf", kind='{"linear", "rbf", "poly", "sigmoid", "laplacian"}')
+    kernel: str = parameter(default="rbf", kind=choices())
     gamma: float | str = parameter(
         default="scale",
         kind='{"scale", "auto"} or float',
