@@ -110,7 +110,7 @@ def test_probabilities_and_scores() -> None:
         assert found["label"].shape == (50,)
     succeed("train", "-q", "train.svm", "plain")
     assert succeed_labels("model") == succeed_labels("plain")  # without -b 1 the votes decide, as in svm-predict
-    assert "ask for one of them" in refused("predict", "-b", 1, "--scores", "test.svm", "model", "x")
+    assert "choose one of them" in refused("predict", "-b", 1, "--scores", "test.svm", "model", "x")
     assert "plain has no probabilities; train it with -b 1" in refused("predict", "-b", 1, "test.svm", "plain", "x")
     assert not Path("x").exists()
     result = succeed("predict", "test.svm", "plain", "-")
