@@ -59,7 +59,7 @@ def splits(name: str, n_splits: int, *, quick: bool = False, own_test: bool = Tr
     """Yield training and test rows as DGI11 has them: 70 percent drawn at random, or the set's own parts once.
 
     The accuracies of its Table 2 are multiples of one over 30 percent of the rows, and its iris has 105 training rows.
-    Without ``own_test`` the set's own test part is left alone.
+    Without ``own_test`` the set's own test part is not used.
     """
     data = load(name, quick=quick)
     if own_test and data.X_test is not None and data.y_test is not None:
@@ -73,6 +73,6 @@ def splits(name: str, n_splits: int, *, quick: bool = False, own_test: bool = Tr
 
 
 def frequent(y: np.ndarray, least: int) -> np.ndarray:
-    """Return the rows of classes with at least so many rows, for searches whose folds need every class."""
+    """Return the rows of classes with at least so many rows: every class must occur in every fold."""
     labels, counts = np.unique(y, return_counts=True)
     return np.flatnonzero(np.isin(y, labels[counts >= least]))

@@ -1,8 +1,8 @@
-"""DGI11 Table 1 again: (C, gamma) by nested grids and five-fold cross-validation, without a bias.
+"""DGI11 Table 1 repeated: (C, gamma) by nested grids and five-fold cross-validation, without a bias.
 
 A grid in steps of 2^4, then finer ones around the best, in steps of 2^2 and 2. Many cells are nearly as good as the
-best, so that other parameters than the paper's mean little: the cross-validated accuracy of the paper's cell stands
-beside that of ours. Of abalone the classes with less than five rows are left out, because every fold needs all classes.
+best, so that a difference from the paper's parameters means little: the report compares the cross-validated accuracies
+of both cells. Of abalone the classes with less than five rows are left out, because every fold needs all classes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ QUICK_CS, QUICK_GAMMAS = np.exp2([1.0, 5.0]), np.exp2([-6.0, -2.0])
 
 
 def evaluate(name: str, machine: str, settings: Settings) -> Cell:
-    """Search on the training rows of the first split, then look at the paper's cell on the same folds."""
+    """Search on the training rows of the first split, then evaluate the paper's cell on the same folds."""
     X, y, _, _ = next(parts(name, settings))
     rows = frequent(y, N_FOLDS)
     X, y = X[rows], y[rows]

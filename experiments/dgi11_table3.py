@@ -1,4 +1,5 @@
-"""DGI11 Table 3 again: iterations and seconds of SMO and S2DO for ww and llw, of cs and of ova, beside those printed.
+"""DGI11 Table 3 repeated: iterations and seconds of SMO and S2DO for ww and llw, of cs and of ova, compared with the
+paper's.
 
     python -m experiments.dgi11_table3 --set abalone --limit 600
 
@@ -26,7 +27,7 @@ from multimargin.plotting.statistics import wilcoxon_pvalues
 
 TOL = 1e-3
 BOTH = ("smo", "s2do")
-# Solvers of each machine whose iterations the paper prints; the default comes on top. cs's pairs are of one example.
+# Solvers of each machine whose iterations the paper prints; the default is added. cs's pairs are of one example.
 SOLVERS: dict[str, tuple[str, ...]] = {"ww": BOTH, "llw": BOTH, "cs": ("s2do",), "ova": ()}
 DEFAULT = "auto"
 
@@ -36,7 +37,7 @@ REASON = "the paper's splits, and how it codes and scales attributes, are not kn
 
 @dataclass(frozen=True)
 class Spent:
-    """What a solver needed on a machine: medians over the splits; ``done`` if every fit converged."""
+    """Iterations and seconds of a solver on a machine, medians over the splits; ``done`` if every fit converged."""
 
     iterations: float
     seconds: float
@@ -51,11 +52,11 @@ def evaluate(name: str, machine: str, solver: str, settings: Settings) -> Cell:
         left = settings.limit - (time.perf_counter() - began)
         if found and left <= 0:
             break
-        left = max(left, 1e-9)  # one fit is always begun, so that there is something to print
+        left = max(left, 1e-9)  # at least one fit, so that there is a number to print
         clf = SVC(multi_class=machine, bias="none", C=C, gamma=gamma, tol=TOL, solver=solver, max_time=left).fit(X, y)
         found.append(clf.certificate_)
         if clf.certificate_.stop_reason != "converged":
-            found = found[:-1] or found  # a fit that had the rest of the time says less than those before it
+            found = found[:-1] or found  # a fit that had only the rest of the time is not comparable
             break
     return {
         "iterations": [int(proof.n_iter) for proof in found],
@@ -66,14 +67,14 @@ def evaluate(name: str, machine: str, solver: str, settings: Settings) -> Cell:
 
 
 def spent(cell: Cell) -> Spent:
-    """Medians; of a cell that a limit ended the fit it ended, which is what "> n" is about."""
+    """Medians; of a cell that reached its limit the stopped fit, printed as "> n"."""
     if cell["done"]:
         return Spent(statistics.median(cell["iterations"]), statistics.median(cell["seconds"]), True)
     return Spent(cell["iterations"][-1], cell["seconds"][-1], False)
 
 
 def is_fewer(smo: Spent, s2do: Spent) -> bool | None:
-    """Whether S2DO needs fewer iterations than SMO; None where the limit ended what would decide it."""
+    """Whether S2DO needs fewer iterations than SMO; None where a fit reached the limit."""
     if not s2do.done and s2do.iterations <= smo.iterations:
         return None
     if not smo.done and smo.iterations <= s2do.iterations:
@@ -82,7 +83,7 @@ def is_fewer(smo: Spent, s2do: Spent) -> bool | None:
 
 
 def printed(name: str, machine: str, solver: str) -> float | None:
-    """The paper's iterations, with the misprint mended."""
+    """The paper's iterations, with the misprint corrected."""
     found = TABLE_3.get(name, {}).get((machine, solver))
     return None if found is None else TABLE_3_CORRECTED.get((name, machine, solver), found[0])
 

@@ -1,8 +1,7 @@
-"""What all experiments share: the command line, cells that are kept when they are done, progress, and the report.
+"""Shared by all experiments: the command line, the storage of finished cells, progress, and the report.
 
 An experiment is a list of tasks, each of which returns a dict (a cell), and a function that makes a report of the
-cells. With --out every finished cell is a line of NAME.cells.jsonl there, so that a run that was stopped goes on where
-it was.
+cells. With --out every finished cell is a line of NAME.cells.jsonl there, so that a stopped run resumes there.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Cells = dict[Key, Cell]
 
 @dataclass(frozen=True)
 class Settings:
-    """What was asked for.
+    """The options of a run.
 
     Parameters
     ----------
@@ -54,14 +53,14 @@ class Settings:
     variant: str = ""
 
     def fingerprint(self) -> dict[str, Any]:
-        """What a cell must agree in to be taken over."""
+        """The settings that a stored cell must share to be reused."""
         asked = {"quick": self.quick, "limit": self.limit, "splits": self.splits}
         return asked | ({"variant": self.variant} if self.variant else {})
 
 
 @dataclass(frozen=True)
 class Task:
-    """A cell to be computed; its key tells it from the others of the experiment."""
+    """A cell to be computed; its key is unique within the experiment."""
 
     key: Key
     run: Callable[[], Cell]
@@ -69,7 +68,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Report:
-    """Markdown, rows for the CSV file, a figure where one helps, and whether what must hold does."""
+    """Markdown, rows for the CSV file, a figure where one helps, and whether the asserted figures hold."""
 
     lines: list[str]
     rows: list[dict[str, Any]]
@@ -124,7 +123,7 @@ class Experiment:
 
 @dataclass
 class CellStore:
-    """Finished cells on disk, one line of JSON each; without a path they live in memory only."""
+    """Finished cells on disk, one line of JSON each; in memory only, without a path."""
 
     path: Path | None
     settings: Settings
@@ -153,7 +152,7 @@ class CellStore:
 
 
 def was_ended(search: Any, limit: float) -> bool:
-    """Return whether the limit ended a search (SVCCV); nested grids may miss a stage that no cell is marked for."""
+    """Return whether the limit ended a search (SVCCV); nested grids may lack a whole stage, which marks no cell."""
     return bool(search.stopped_.any()) or search.search_seconds_ >= limit
 
 
@@ -162,7 +161,7 @@ def today() -> str:
 
 
 def stamp() -> str:
-    """When, with what and where: one line for the end of a report."""
+    """Date, versions and machine: the last line of a report."""
     facts = surroundings()
     packages = ", ".join(f"{name} {facts[name]}" for name in ("multimargin", "numpy", "scipy", "scikit-learn"))
     machine = f"{processor()}, {facts['threads']} threads, {facts['instruction_set']}"
@@ -170,7 +169,7 @@ def stamp() -> str:
 
 
 def processor() -> str:
-    """Return the processor's name where the system tells it."""
+    """Return the processor's name where it is known."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -180,7 +179,7 @@ def processor() -> str:
 
 
 def run(experiment: Experiment, settings: Settings, out: Path | None = None) -> Report:
-    """Compute the cells that are not there yet, then print and write the report."""
+    """Compute the missing cells, then print and write the report."""
     tasks = list(experiment.plan(settings))
     store = CellStore(None if out is None else out / experiment.store_name, settings)
     for number, task in enumerate(tasks, start=1):

@@ -1,4 +1,4 @@
-"""What HL02's tables share: its five methods, their bias and tolerance, and one measured fit.
+"""Shared by HL02's tables: its five methods, their bias and tolerance, and one measured fit.
 
 One-against-one, DAG and one-against-all have the exact bias, ww the regularised one (BSVM), cs none. The tolerance is
 1e-3, but 0.1 for cs on letter and shuttle. Sets with a test part are trained once; the others go through ten-fold

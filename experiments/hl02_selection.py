@@ -2,8 +2,9 @@
 
 225 cells, C = 2^12, ..., 2^-2 and gamma = 2^4, ..., 2^-10, each trained on 70 percent of the training rows and
 validated on the rest. All cells with the best rate are then trained on all rows and go to the test set; the highest
-test rate is reported and, of those that share it, the one with the fewest support vectors. That looks at the test set:
-the rate is too good by a little, here as there. The rate of the first tied cell, which does not, stands beside it.
+test rate is reported and, of those that share it, the one with the fewest support vectors. This uses the test set, so
+that the rate is slightly too good, here as in the paper. The rate of the first tied cell, which does not use it, is
+reported, too.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 size.
 
 The tolerance that a problem of n dual variables gets is 1e-3 n / n_0, n_0 being the mean size of one-against-one's
-pairs, which so keep 1e-3: that is to divide (22) by the problem's size. If the remark explains who is slow, then with
-it the methods that solve all at once should come nearer to one-against-one; the paper expects that they do not.
+pairs, which keep 1e-3: this divides (22) by the problem's size. If the remark explained the differences in time, the
+all-in-one methods would come closer to one-against-one; the paper expects that they do not.
 """
 
 from __future__ import annotations

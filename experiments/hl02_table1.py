@@ -1,4 +1,4 @@
-"""HL02 Table V.1 again: rows, test rows, classes and attributes of the data sets, and Statlog's best rates."""
+"""HL02 Table V.1 repeated: rows, test rows, classes and attributes of the data sets, and Statlog's best rates."""
 
 from __future__ import annotations
 

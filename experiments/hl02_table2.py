@@ -1,4 +1,4 @@
-"""HL02 Table V.2 again: rates of five methods with the rbf kernel, at the paper's own (C, gamma).
+"""HL02 Table V.2 repeated: rates of five methods with the rbf kernel, at the paper's own (C, gamma).
 
 Sets with a test part (dna, satimage, letter, shuttle) must come within 0.3 points of the paper; of the others the mean
 of ten repetitions of ten-fold cross-validation within 2 points, because the paper reports the best of 225 cells on its
@@ -25,7 +25,7 @@ def entries_of(cells: Cells) -> list[Entry]:
 
 
 def verdict(entries: list[Entry]) -> tuple[bool, list[str]]:
-    """Return whether all rates are as near as they must be, and the sentences that say so."""
+    """Return whether all rates are within their limits, and sentences about it."""
     holds, lines = True, []
     for names, within, what in ((hl02.FIXED, WITHIN_FIXED, "test part"), (hl02.SMALL, WITHIN_FOLDS, "ten-fold")):
         judged = [entry for entry in entries if entry.row in names and entry.difference is not None]
@@ -56,7 +56,7 @@ def report(cells: Cells, settings: Settings) -> Report:
     ]
     if unfinished:
         lines.append(f"- ended by the limit: {', '.join(unfinished)}")
-    # Quick runs are about other data.
+    # Quick runs use other data.
     return Report(lines, [entry.as_row() for entry in entries], holds=settings.quick or holds)
 
 

@@ -1,6 +1,6 @@
-"""HL02 Table V.3 again: training time, testing time and unique support vectors, from the fits of Table V.2.
+"""HL02 Table V.3 repeated: training time, testing time and unique support vectors, from the fits of Table V.2.
 
-With the same --out the fits of ``experiments.hl02_table2`` are taken over. The paper's seconds are those of a Pentium
+With the same --out the fits of ``experiments.hl02_table2`` are reused. The paper's seconds are those of a Pentium
 III at 500 MHz; what can be compared is their order, and the support vectors.
 """
 
@@ -29,7 +29,8 @@ def entries_of(cells: Cells, quantity: str, kind: str, printed: dict[str, dict[s
 
 
 def findings(cells: Cells) -> list[str]:
-    """Return how the paper's conclusions fare: who is fastest, and who needs the fewest support vectors."""
+    """Return sentences on the paper's conclusions: which method is fastest, and which needs the fewest support
+    vectors."""
     lines = []
     for name in dict.fromkeys(key[0] for key in cells):
         found = {method: cells[name, method] for method in hl02.BIAS if cells[name, method]["done"]}

@@ -1,4 +1,4 @@
-"""HL02 Table V.4 again: rates of five methods with the linear kernel, at the paper's own C.
+"""HL02 Table V.4 repeated: rates of five methods with the linear kernel, at the paper's own C.
 
 The mean of ten repetitions of ten-fold cross-validation stands beside the paper's best of fifteen C on its own folds.
 """

@@ -1,4 +1,4 @@
-"""HL02 Table VI.5 again: iterations of cs without a bias (17) and with a regularised one (24).
+"""HL02 Table VI.5 repeated: iterations of cs without a bias (17) and with a regularised one (24).
 
 Whole examples by the largest violation, as in HL02 (20), at the paper's parameters; tolerance 1e-3, on letter and
 shuttle 0.1. The paper finds that a bias nearly doubles the iterations.

@@ -1,10 +1,9 @@
 """IGEL's curves, "Online SVMs results I": primal and dual objective against examples in one pass, and the optimum.
 
 Each selection sees the rows in the same random orders. The dual is that of the state, a feasible point of the problem
-of all training rows; the primal is that of the model on all training rows, seen or not, so that the optimum lies
-between the two all the way. IGEL's curves are not printed as numbers, those of the end are, for a chessboard whose
-squares, C and gamma are not: shares of the optimum stand beside shares. Where C and gamma are from,
-experiments/streams.py says.
+of all training rows; the primal is that of the model on all training rows, seen or not, so that the optimum is always
+between the two. IGEL's curves are not printed as numbers, those of the end are, for a chessboard whose squares, C and
+gamma are not: shares of the optimum stand beside shares. experiments/streams.py gives the source of C and gamma.
 
 Ends with an error if a dual is above the optimum or a primal below it, which would mean that one of them is wrong.
 """
@@ -50,7 +49,7 @@ def stream_of(name: str, settings: Settings, seed: int = 0) -> StreamData:
 
 
 def one_pass(name: str, selection: str, seed: int, settings: Settings) -> Cell:
-    """Learn piece by piece, and note the objectives after each piece; the limit may end it."""
+    """Learn piece by piece, and record the objectives after each piece, until the limit."""
     data = stream_of(name, settings, seed)
     clf = OnlineSVC(C=data.C, gamma=data.gamma, selection=selection, random_state=seed)
     ends = np.linspace(0, len(data.y), (QUICK_POINTS if settings.quick else POINTS) + 1).astype(int)
@@ -95,7 +94,7 @@ def plan(settings: Settings) -> list[Task]:
 
 
 def mean_curves(cells: Cells, name: str, selection: str) -> Cell | None:
-    """Return means over the orders that came to their end; None if there are none."""
+    """Return means over the orders that finished; None if none did."""
     found = [cell for key, cell in cells.items() if key[:2] == (name, selection) and cell["done"]]
     if not found:
         return None
@@ -105,7 +104,7 @@ def mean_curves(cells: Cells, name: str, selection: str) -> Cell | None:
 
 
 def impossible(cells: Cells) -> list[str]:
-    """Return the curves that leave their side of the optimum by more than the certificate's gap and rounding."""
+    """Return the curves that cross the optimum by more than the certificate's gap and rounding."""
     wrong = []
     for key, cell in cells.items():
         batch = cells[key[0], BATCH, "0"]
@@ -118,7 +117,7 @@ def impossible(cells: Cells) -> list[str]:
 
 
 def known(cells: Cells, settings: Settings) -> list[str]:
-    """Return the sets whose optimum the limit left time for."""
+    """Return the sets whose optimum was found within the limit."""
     return [name for name in settings.sets if cells[name, BATCH, "0"]["done"]]
 
 

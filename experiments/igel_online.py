@@ -83,7 +83,7 @@ def _one_pass(data: StreamData, given: dict[str, Any], seed: int, batch: SVC) ->
 
 
 def failures(rows: list[Row]) -> list[str]:
-    """Return what does not hold, in words."""
+    """Return sentences about the promises that do not hold."""
     found = []
     by_key = {(row.data, row.machine, row.selection): row for row in rows}
     for (name, machine, selection), row in by_key.items():

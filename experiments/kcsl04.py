@@ -1,4 +1,4 @@
-"""What KCSL04's tables share: its binary data sets, and paths along C with and without alpha seeding.
+"""Shared by KCSL04's tables: its binary data sets, and paths along C with and without alpha seeding.
 
 Pairs of variables, exact bias, C = 2^-8, 2^-7.5, ..., 2^8. Each problem starts from a C_new / C_old (seeded) or from
 zero.
@@ -26,7 +26,7 @@ from multimargin.solvers.reference.linear import LinearDual, linear_decompositio
 from multimargin.solvers.report import StopReason
 
 TOL = 1e-3
-# The core stops its pairs a little below the tol it is given, for the float64 look that follows (`aim` in
+# The core stops its pairs a little below the tol it is given, for the float64 check that follows (`aim` in
 # cpp/core/solvers/binary/solve.cpp). LIBSVM stops at tol; the difference alone doubles german's seeded total.
 AIM = 0.9
 SMALL = ("heart", "australian", "diabetes", "german")
@@ -101,7 +101,7 @@ def rbf_of(X: FloatArray) -> KernelSpec:
 
 
 def seed(amounts: FloatArray, C_old: float, C_new: float) -> FloatArray:
-    """Return a C_new / C_old: KCSL04 section 3. What is at its bound stays there, whatever the rounding."""
+    """Return a C_new / C_old: KCSL04 section 3. Variables at the bound stay exactly there."""
     return np.where(amounts == C_old, C_new, amounts * (C_new / C_old))
 
 
@@ -154,7 +154,7 @@ def as_path(solved: Callable[[], Iterator[tuple[Solved, FloatArray]]], n_asked: 
 
 
 def by_working_sets(rows: Data, grid: Sequence[float], q: int, limit: float) -> Path:
-    """The seeded path by the reference with working sets of q; its limit is looked at between problems."""
+    """The seeded path by the reference with working sets of q; its limit is checked between problems."""
     X, y = rows
     began, solved = time.perf_counter(), []
     last: tuple[FloatArray, float] | None = None

@@ -1,4 +1,4 @@
-"""KCSL04 Figures 1 and 2 again: iterations against C, and how fast the iterates come to the face of the solution.
+"""KCSL04 Figures 1 and 2 repeated: iterations against C, and how fast the iterates reach the face of the solution.
 
 Figure 1: problems along C from zero, linear and rbf kernel (gamma = 1/n); the linear curve's slope comes near 1, which
 is a doubling of the iterations with C. Figure 2: at C = 2^7 and 2^8 the share of variables of another kind (lower

@@ -1,4 +1,4 @@
-"""KCSL04 Table 3.1 again: iterations along C with and without alpha seeding, beside the numbers printed there.
+"""KCSL04 Table 3.1 repeated: iterations along C with and without alpha seeding, compared with the paper's numbers.
 
     python -m experiments.kcsl04_table31 --set adult --set ijcnn1
 
@@ -41,7 +41,7 @@ class Row:
     exact_grid: tuple[float, ...] = field(repr=False)
 
     def ratio(self, order: str) -> float:
-        """How many times fewer iterations seeding needs; nan where a limit hides it."""
+        """How many times fewer iterations seeding needs; nan where a limit was reached."""
         seeded, unseeded = self.seeded[order], self.unseeded[order]
         return unseeded.total / max(1, seeded.total) if seeded.done else np.nan
 
@@ -165,7 +165,7 @@ def _norm_cells(row: Row) -> list[str]:
 
 
 def verdict(rows: list[Row]) -> tuple[bool, list[str]]:
-    """Return whether the small sets agree with the paper, and the sentences that say so."""
+    """Return whether the small sets agree with the paper, and sentences about it."""
     judged = [row for row in rows if row.data in SMALL]
     if not judged:
         return True, ["None of the paper's small sets took part, so nothing is judged."]

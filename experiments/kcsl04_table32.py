@@ -1,4 +1,4 @@
-"""KCSL04 Table 3.2 again: iterations along C with and without alpha seeding, rbf kernel with gamma = 1/n.
+"""KCSL04 Table 3.2 repeated: iterations along C with and without alpha seeding, rbf kernel with gamma = 1/n.
 
 The paper's point is that seeding saves little here, and one to two orders of magnitude with the linear kernel.
 """

@@ -1,4 +1,4 @@
-"""KCSL04 Table 5.1 again: five-fold cross-validation of the linear machine along C by several methods.
+"""KCSL04 Table 5.1 repeated: five-fold cross-validation of the linear machine along C by several methods.
 
 Two thirds of the rows are drawn for training; C = 2^-10, 2^-9.5, ..., 2^8 is validated on five folds of them, and the
 best one predicts the rest. Pairs of variables with and without alpha seeding (without it up to 2^3 only, as in the
@@ -33,7 +33,7 @@ Found = tuple[float, FloatArray, float]  # log2 C, weights, intercept
 
 
 def models(method: str, X: FloatArray, y: np.ndarray, grid: tuple[float, ...], limit: float) -> Iterator[Found]:
-    """Yield weights and intercept for each C, as many as the limit leaves time for."""
+    """Yield weights and intercept for each C, until the limit."""
     if method in ("seeded", "LinearSVC"):
         pairs = SVC(kernel="linear", solver="most-violating-pair", tol=TOL, max_time=limit)
         estimator = pairs if method == "seeded" else LinearSVC(multi_class="ovo", tol=TOL, max_time=limit)

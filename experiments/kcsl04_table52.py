@@ -1,7 +1,7 @@
-"""KCSL04 Table 5.2 again: working sets of two and of thirty variables along C, seeded, linear kernel.
+"""KCSL04 Table 5.2 repeated: working sets of two and of thirty variables along C, seeded, linear kernel.
 
 The paper's numbers are SVMlight's. q = 2 is our core (most violating pair, as LIBSVM of 2004), q = 30 the reference in
-plain NumPy, whose iterations count and whose seconds do not.
+plain NumPy, whose iterations are comparable and whose seconds are not.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""KCSL04 Table 6.1 again: one (C, gamma) for all pairs, one for each pair, and Algorithm 1 (two lines) for each pair.
+"""KCSL04 Table 6.1 repeated: one (C, gamma) for all pairs, one per pair, and Algorithm 1 (two lines) for each pair.
 
-Grid: C = 2^-2, ..., 2^12, gamma = 2^-10, ..., 2^4, five folds; Algorithm 1 looks for its C~ among 2^-10, ..., 2^10. Not
+Grid: C = 2^-2, ..., 2^12, gamma = 2^-10, ..., 2^4, five folds; Algorithm 1 searches its C~ among 2^-10, ..., 2^10. Not
 repeated: the paper's accuracies with C~ up to 2^3 only. A search that the limit ends has no model; it is printed as ">
 n".
 """
@@ -47,7 +47,7 @@ def evaluate(name: str, how: str, settings: Settings) -> Cell:
     began = time.perf_counter()
     search = search_for(how, quick=settings.quick, seed=0, limit=settings.limit).fit(data.X, data.y)
     cell: Cell = {"seconds": time.perf_counter() - began, "done": hasattr(search, "best_estimator_")}
-    # A grid that was ended has a model of the cells that it came to, which is not what the table is about.
+    # A stopped grid has a model of the finished cells only, which the table does not report.
     cell["done"] = cell["done"] and not (how == "one" and bool(search.stopped_.any()))
     if cell["done"]:
         cell["accuracy"] = 100 * float(np.mean(search.predict(data.X_test) == data.y_test))

@@ -1,4 +1,4 @@
-"""KCSL04 Table 6.2 again: how much the chosen parameters and the test accuracy vary over ten searches with other folds.
+"""KCSL04 Table 6.2 repeated: variation of the chosen parameters and the test accuracy over ten searches, other folds.
 
 banana: 400 rows are drawn for training, as many as in its usual splits, which are not at hand, and the rest is the test
 part. adult_small is tested on the test part of adult. Per pair where there are more than two classes, as in the paper.
@@ -74,7 +74,7 @@ def report(cells: Cells, settings: Settings) -> Report:
         printed = TABLE_62.get(name)
         for how, title in SEARCHES.items():
             found = [cell for (at, by, _), cell in cells.items() if (at, by) == (name, how) and cell["done"]]
-            binary = bool(found) and len(found[0]["log_C"]) == 1  # parameters of many pairs have no one mean
+            binary = bool(found) and len(found[0]["log_C"]) == 1  # no single mean for the parameters of many pairs
             columns = {
                 quantity: [cell[quantity][0] for cell in found if cell[quantity]] if binary else []
                 for quantity in ("log_C", "log_gamma", "linear_log_C")

@@ -1,7 +1,7 @@
-"""KCSL04 Table D.1 again: seconds along C with a tolerance proportional to C, with and without alpha seeding.
+"""KCSL04 Table D.1 repeated: seconds along C with a tolerance proportional to C, with and without alpha seeding.
 
 The tolerance is C * 1e-3. Where that exceeds 2 the zero start meets it, "an obviously wrong solution" (appendix D); the
-report says from which C on that is so.
+report names the C from which this holds.
 """
 
 from __future__ import annotations

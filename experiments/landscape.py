@@ -3,7 +3,7 @@
 70 percent of the rows train, the rest tests; sets with a test part of their own have one split, those of more than
 2,000 rows three at most, since their test parts are large. (C, gamma) are chosen once, on training rows of the first
 split, as in DGI11: three folds of at most 500 rows, steps of 2^4, then 2^2 and 2; a fit of the search makes at most
-50,000 iterations and is scored as it then is. The models are trained on all rows, to the end. A search that the limit
+50,000 iterations and is scored at that point. The models are trained on all rows, to the end. A search that the limit
 ended has no model, because its best cell is the best of those that came first; a fit that it ended counts as what it
 is, and is listed. Machines have the bias that "auto" gives them.
 
@@ -48,7 +48,7 @@ MORE = (
     *("adult_small", "adult", "web", "ijcnn1", "car_onehot", "soybean_onehot"),
 )
 PAPERS = {"DGI11": ("ww", "llw", "cs", "ova"), "HL02": ("ovo", "dag", "ova", "ww", "cs")}
-FURTHEST = -12.0  # points behind ovo: what is further would flatten all else, and is drawn there
+FURTHEST = -12.0  # points behind ovo: points further away are drawn at this limit
 SUPPORT_TICKS, TIME_TICKS = (0.2, 0.5, 1, 2, 5), (0.1, 1, 10, 100, 1000)
 QUANTITIES = (
     ("accuracy", "points", "Test accuracy in percent, means over the splits"),
@@ -94,7 +94,7 @@ def search_for(machine: str, part: Part, settings: Settings) -> SVCCV:
 
 
 def measure(clf: SVC, part: Part) -> Cell:
-    """Return what a fit on one split gives."""
+    """Return the results of a fit on one split."""
     X, y, X_test, y_test = part
     began = time.perf_counter()
     clf.fit(X, y)
@@ -160,19 +160,19 @@ def ranked_sets(cells: Cells, settings: Settings) -> list[str]:
 
 
 def unlimited(names: list[str], cells: Cells) -> list[str]:
-    """Return those of the sets on which the limit ended nothing."""
+    """Return the sets on which no fit reached the limit."""
     return [name for name in names if not any(cell["ended"] for key, cell in cells.items() if key[0] == name)]
 
 
 def compare(names: list[str], cells: Cells, machines: tuple[str, ...]) -> RankComparison:
     accuracy = mean_of(cells, "accuracy")
-    # Means of the same rates in another order of adding must tie.
+    # Round, so that means of the same rates, summed in another order, tie.
     table = [[round(accuracy[name, machine], 9) for machine in machines] for name in names]
     return compare_ranks(table, machines)
 
 
 def answers(names: list[str], cells: Cells, settings: Settings) -> list[str]:
-    """Return the papers' conclusions, asked again on these sets."""
+    """Return the papers' conclusions, tested on these sets."""
     machines = names_of(settings)
     accuracy, vectors, seconds = (mean_of(cells, q) for q in ("accuracy", "support_vectors", "training_seconds"))
 
@@ -207,7 +207,7 @@ def summary(names: list[str], cells: Cells, settings: Settings) -> list[str]:
 
 
 def rank_lines(cells: Cells, settings: Settings) -> list[str]:
-    """Return ranks, tests and answers, and what binary sets and the limit have to do with them."""
+    """Return ranks, tests and conclusions, with notes on binary sets and the limit."""
     names = ranked_sets(cells, settings)
     comparison = compare(names, cells, names_of(settings))
     found = [f"{better} before {worse}" for better, worse in comparison.differences()]

@@ -1,4 +1,4 @@
-"""How the solvers converge, side by side: curves over time and a table of what they spent.
+"""Convergence of the solvers, side by side: curves over time and a table of iterations, kernel rows and seconds.
 
     python -m experiments.solver_curves [--data vehicle ...] [--machine ww] [--bias exact] [--solver smo ...]
         [--tol 1e-3] [--limit 60] [--out DIR] [--picture docs/images/solver_curves.png]
@@ -53,7 +53,7 @@ class Study:
 
     @property
     def solvers(self) -> tuple[str, ...]:
-        """Those that apply, and that end in time on the papers' data sets."""
+        """The solvers that apply, and that finish in time on the papers' data sets."""
         if self.machine in ("ovo", "dag", "ova") and self.bias in ("auto", "exact"):
             return PAIR_SOLVERS
         simplex = self.machine in MACHINES and MACHINES[self.machine].bound is Bound.SIMPLEX
@@ -89,7 +89,7 @@ def dual_of(clf: SVC) -> float:
 
 
 def rows_of(study: Study, fits: Fits) -> list[dict[str, Any]]:
-    """Return one row for each solver: what it spent, and how far its dual is below the best."""
+    """Return one row for each solver: its cost, and how far its dual is below the best."""
     best = max(dual_of(clf) for clf in fits.values())
     names = ("stop_reason", "n_iter", "seconds", "kernel_rows", "kkt_violation")
     rows = []

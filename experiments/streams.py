@@ -1,4 +1,4 @@
-"""The data sets of the experiments and benchmarks on streams, with (C, gamma) and where these come from."""
+"""The data sets of the experiments and benchmarks on streams, with (C, gamma) and their sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of ours beside those of a paper, as Markdown and as rows for CSV."""
+"""Our numbers compared with a paper's, as Markdown and as rows for CSV."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of ours beside the paper's.
+    """One of our numbers and the paper's.
 
     Parameters
     ----------
     row, column : str
-        Where it stands: mostly a data set and a machine.
+        Its place in the table: mostly a data set and a machine.
     ours : float or None
         None where nothing was measured.
     paper : float, str or None
         A str where the paper prints words or a bound; None where it prints nothing.
     kind : {"points", "count", "seconds", "log2", "number"}
-        How it is written, and how it differs: counts and seconds by a ratio, all else by a difference.
+        How it is formatted and compared: counts and seconds by a ratio, all others by a difference.
     limited : bool
-        Whether a limit ended it: printed as "> n".
+        Whether it reached a limit: printed as "> n".
     quantity : str
         What it is, for the CSV file; the kind unless given.
     """

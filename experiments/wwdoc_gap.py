@@ -1,6 +1,6 @@
 """WWDOC section 5: the duality gap of Frank-Wolfe against iterations, for ww with an unregularised bias.
 
-The document prints no numbers. Its own algorithm is "plain"; beside it the variants that may move away from vertices.
+The document prints no numbers. Its own algorithm is "plain"; compared with variants that may move away from vertices.
 Its margin is 1, so that its C is ww's 2C here. (C, gamma) are those of HL02 Table V.2 for ww. An iteration is one
 linear program, which finds the vertex to go to.
 """
@@ -48,7 +48,7 @@ def evaluate(name: str, variant: str, settings: Settings) -> Cell:
     )
     solution = solve(problem, options, how=FrankWolfeOptions(variant=Variant(variant)))
     (trace,) = solution.report.traces
-    # The best primal and dual so far: the gap that a user could have stopped by.
+    # The gap of the best primal and dual so far, which a user would stop by.
     primal = np.fmin.accumulate(np.nan_to_num(trace.primal, nan=np.inf))
     gap = np.maximum(primal - np.maximum.accumulate(trace.dual), 0.0) / np.maximum(np.abs(primal), 1e-300)
     kept = np.unique(np.linspace(0, len(trace) - 1, min(MOST_KEPT, len(trace))).astype(int))
