@@ -35,9 +35,9 @@ SETS = (
     *("adult_small", "banana", "letter", "shuttle"),
 )
 BELOW = 1e-6  # of scikit-learn's dual objective
-ROUNDING = 1e-9  # of the bound C, and of the sum of a: what a feasible point may miss
+ROUNDING = 1e-9  # of the bound C, and of the sum of a: the tolerance of feasibility
 BLOCK = 1024  # rows of K at a time
-PEER_STEPS = 50_000_000  # per pair: LIBSVM at tol=1e-6 ends here where it crawls, and a lower bound is bound enough
+PEER_STEPS = 50_000_000  # per pair: a limit where LIBSVM at tol=1e-6 is slow; its dual is then still a lower bound
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def dual_of(points: Array, beta: Array, sign: Array, C: float, gamma: float) -> 
 
 
 def gamma_value(gamma: float | str, X: Array) -> float:
-    """The number that scikit-learn takes for gamma="scale"."""
+    """The value of gamma="scale" in scikit-learn."""
     return float(1 / (X.shape[1] * X.var())) if gamma == "scale" else float(gamma)
 
 

@@ -4,7 +4,7 @@
 
 Prints one line per fit: how it ended, steps, seconds, the solver's certificate and the violation that ``verify``
 finds in float64. A line ends in "ok" when the true violation is at most tol, "honest" when it is not and the
-certificate did not claim it, and "FALSE" when the certificate claimed what is not so (then the exit code is 1).
+certificate did not claim it, and "FALSE" when the certificate's claim is wrong (then the exit code is 1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The figures that the solver is held to, each beside its peer in the same run.
+"""Performance figures that must hold, each compared with a peer in the same run.
 
     python -m benchmarks.figures large-c      # llw where C is large, beside scikit-learn's letter
     python -m benchmarks.figures solvers      # the default solver beside our own s2do, times and duals
@@ -241,7 +241,7 @@ def threads_ovo(data: tuple[str, ...], pairs: int) -> None:
 
 
 def differing_numbers(one: SVC, two: SVC) -> list[str]:
-    """Return the names of fitted numbers of one-vs-one whose bits differ; times are no results."""
+    """Return the names of fitted numbers of one-vs-one whose bits differ; times do not count."""
     names = ("classes_", "support_", "support_vectors_", "n_support_", "dual_coef_", "intercept_", "n_iter_")
     different = [name for name in names if _bits(getattr(one, name)) != _bits(getattr(two, name))]
     for name in ("primal", "dual", "kkt_violation", "stop_reason", "n_iter"):

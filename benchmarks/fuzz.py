@@ -3,8 +3,8 @@
     python -m benchmarks.fuzz models [--count 100000] [--seed 0]
     python -m benchmarks.fuzz data [--count 100000]
 
-Every file is a valid one with something changed. It must be refused by the one error of its reader, or be read as what
-it says. Prints how many were refused, and every file that was not dealt with as it should; the exit code is 1 then.
+Every file is a valid one with something changed. It must be refused by the one error of its reader, or be read
+correctly. Prints how many were refused, and every file that was handled wrongly; then the exit code is 1.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Damaged data files: bytes of valid ones are changed, and the readers must refuse them or read what is there.
+"""Damaged data files: bytes of valid ones are changed, and the readers must refuse them or read them correctly.
 
     python -m benchmarks.fuzz data --count 100000
 
-Every file is read again by a slow and simple reader of its own; a success that differs from it is a wrong one.
+Every file is also read by a slow and simple reader; a different result is an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from multimargin.data_files import DataFileError, Table, read_data
 from multimargin.data_files.scaling import read_ranges
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-# What a mutation puts in: signs that mean something in one of the formats, and those that mean nothing anywhere.
+# Bytes that a mutation inserts: with a meaning in one of the formats, and without one.
 PIECES = (
     b":",
     b" ",
@@ -51,7 +51,7 @@ SECONDS_PER_FILE = 5.0
 
 
 class WrongSuccessError(AssertionError):
-    """A reader took a damaged file for something that it does not say."""
+    """A reader returned something else than the damaged file contains."""
 
 
 def mutate(content: bytes, rng: np.random.Generator) -> bytes:
@@ -80,7 +80,7 @@ def mutate(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def number_of(token: bytes) -> float:
-    """Read a finite number, as simply as can be."""
+    """Read a finite number, in the simplest way."""
     if not NUMBER.fullmatch(token) or not math.isfinite(float(token)):
         raise ValueError(token)
     return float(token)
@@ -157,7 +157,7 @@ def valid_files(rng: np.random.Generator) -> dict[str, tuple[bytes, Callable[[by
 
 
 def check_file(path: Path, slow: Callable[[bytes], Table]) -> bool:
-    """Read a file; True where it is valid. Raises where something else than a DataFileError or the truth comes out."""
+    """Read a file; True where it is valid. Raises for other errors than DataFileError, and for wrong results."""
     began = time.perf_counter()
     try:
         table = read_data(path)
@@ -206,7 +206,8 @@ def check_ranges(path: Path) -> bool:
 
 
 def run(count: int, seed: int, folder: Path) -> dict[str, tuple[int, int]]:
-    """Read so many damaged files; returns (read, refused) by kind, and leaves a file that goes wrong in the folder."""
+    """Read so many damaged files; returns (read, refused) by kind, and keeps a file that is handled wrongly in the
+    folder."""
     rng = np.random.default_rng(seed)
     files = valid_files(rng)
     ranges = b"y\n0 1\n1 3\nx\n-1 1\n1 0.5 2\n3 -1 1e3\n"
@@ -230,7 +231,7 @@ def run(count: int, seed: int, folder: Path) -> dict[str, tuple[int, int]]:
 @click.option("--count", default=100_000, show_default=True, help="Number of damaged files.")
 @click.option("--seed", default=0, show_default=True)
 def data(count: int, seed: int) -> None:
-    """Damage data files, and see that each is refused or read as what it is."""
+    """Damage data files, and check that each is refused or read correctly."""
     folder = Path(tempfile.mkdtemp(prefix="multimargin-fuzz-"))
     try:
         tally = run(count, seed, folder)

@@ -1,8 +1,8 @@
 """Mutated model files: ours, LIBSVM's and LIBLINEAR's.
 
-Of our files the bytes are changed, which the checksum must notice without exception; and the contents, with a checksum
-that is right, as a hostile author would. A file that is read then must hold a model that predicts its own classes, and
-that is the same after it is written and read once more.
+Our files are changed in two ways: their bytes, which the checksum must always detect, and their contents, with a valid
+checksum, as an attacker would. A file that is then read must hold a model that predicts its own classes, and that is
+the same after it is written and read once more.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from multimargin.model_selection.pair_selection import PerPairSVC
 from multimargin.problems.machines import Bound, ComponentTable, Machine
 
 STDERR = 2
-SECONDS = 20.0  # that one file may take before it counts as a hang
+SECONDS = 20.0  # seconds for one file before it counts as a hang
 STRANGE: tuple[Any, ...] = (
     None,
     True,
@@ -64,7 +64,7 @@ STRANGE_BYTES = (b"-", b".", b" ", b"\n", b":", b"e", b"9", b"0", b"nan", b"inf"
 
 @dataclass
 class Tally:
-    """What became of the files."""
+    """Counts of the results."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
@@ -99,7 +99,7 @@ def seeds(folder: Path) -> dict[str, list[Path]]:
 
 
 def mutate_bytes(content: bytes, rng: np.random.Generator) -> bytes:
-    """Change some bytes, cut something out, put something in, or break off."""
+    """Change some bytes, delete or insert some, or truncate the file."""
     for _ in range(int(rng.integers(1, 4))):
         place, kind = int(rng.integers(0, max(1, len(content)))), int(rng.integers(0, 6))
         length = int(rng.integers(1, 40))
@@ -190,7 +190,7 @@ def use(clf: Any) -> np.ndarray:
 
 
 def read_and_use(read: Callable[[Path], Any], write: Callable[[Any, Path], None], path: Path) -> str:
-    """Return "refused" or "read"; raises whatever else happens."""
+    """Return "refused" or "read"; raises all other errors."""
     try:
         clf = read(path)
     except ModelFileError:
@@ -204,7 +204,7 @@ def read_and_use(read: Callable[[Path], Any], write: Callable[[Any, Path], None]
 
 
 def try_one(kind: str, paths: dict[str, list[Path]], rng: np.random.Generator, folder: Path) -> str:
-    """Mutate one file and read it; return what became of it."""
+    """Mutate one file and read it; return the result."""
     path = folder / "mutated"
     of_kind = paths["text" if kind == "text" else "ours"]
     source = of_kind[int(rng.integers(0, len(of_kind)))]
@@ -250,7 +250,7 @@ def fuzz_models(count: int, seed: int) -> Tally:
             faulthandler.dump_traceback_later(SECONDS * 10, exit=True, file=STDERR)
             try:
                 tally.outcomes[f"{kind}: {try_one(kind, paths, rng, folder)}"] += 1
-            except Exception as error:  # whatever is not the one error is what is looked for
+            except Exception as error:  # any other error is a failure
                 tally.faults.append(f"{kind} {number} of seed {seed}: {type(error).__name__}: {error}")
             finally:
                 faulthandler.cancel_dump_traceback_later()

@@ -1,4 +1,4 @@
-"""What a text model says, read slowly and simply: beside it stands what the readers of such files make of it."""
+"""A slow and simple reader of text models, to compare with the readers of the library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OURS = {"polynomial": "poly"}
 
 def slow_scores(content: bytes, points: np.ndarray) -> dict[tuple[int, ...], np.ndarray]:
     """Return the scores of a file: by label for LIBLINEAR, by pair of labels for LIBSVM, > 0 for the first."""
-    lines = [line.strip() for line in content.decode("ascii").split("\n")[:-1]]  # blanks at an end mean nothing
+    lines = [line.strip() for line in content.decode("ascii").split("\n")[:-1]]  # blanks at an end have no meaning
     end = lines.index("SV") if "SV" in lines else lines.index("w")
     head = {line.split()[0]: line.split()[1:] for line in lines[:end]}
     labels = [int(word) for word in head["label"]]
@@ -79,7 +79,7 @@ def our_scores(clf: Any, points: np.ndarray) -> dict[tuple[int, ...], np.ndarray
 
 
 def agrees(clf: Any, content: bytes) -> bool:
-    """Return whether a model scores as its file says; a file with huge numbers may lose all digits."""
+    """Return whether a model has the scores of its file; a file with huge numbers may lose all digits."""
     points = np.random.default_rng(1).normal(size=(3, clf.n_features_in_))
     ours = our_scores(clf, points)
     for key, values in slow_scores(content, points).items():

@@ -1,8 +1,9 @@
-"""Problems that solvers of the literature crawl on: large C with a smooth kernel, and very many free variables.
+"""Problems on which solvers of the literature are very slow: large C with a smooth kernel, and very many free
+variables.
 
     python -m benchmarks.hard                      # all of them
     python -m benchmarks.hard --data page-blocks   # those of one data set
-    python -m benchmarks.hard --limit 5            # the hardest ones stopped: how late they end, what they then say
+    python -m benchmarks.hard --limit 5            # the hardest ones stopped: delay of the stop, certificates
 
 The unit is scikit-learn's one-vs-one fit of letter (C=2^4, gamma=2^2) in the same run. Every case must end converged,
 with a float64 KKT violation below tol found by ``verify``, which recomputes it from the model alone.
@@ -28,7 +29,7 @@ TOL = 1e-3
 
 @dataclass(frozen=True)
 class Case:
-    """A machine on a data set with C=2^log_c, gamma=2^log_gamma; what it may take, in units of the reference."""
+    """A machine on a data set with C=2^log_c, gamma=2^log_gamma; its time limit, in units of the reference."""
 
     data: str
     machine: str

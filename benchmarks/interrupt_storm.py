@@ -1,11 +1,11 @@
-"""Ctrl-C at every moment of every public call: what is left is usable, or as it was.
+"""Ctrl-C at every moment of every public call: the object is usable afterwards, or unchanged.
 
     python -m benchmarks.interrupt_storm [--count 1000] [--seed 0] [--signal term]
 
-Each call is struck at a moment that is counted, in calls of functions from its begin, so that every run repeats and
-moments between the solvers are found as well as those within them. After it the object must be as it was before, or
+Each call is interrupted at a moment that is counted in function calls from its start, so that runs are repeatable and
+cover the moments between the solvers as well as those within them. After it the object must be as it was before, or
 fitted with finite scores and a certificate that ``verify`` agrees with; with on_interrupt="keep" a fit must return.
-Prints the calls that broke, and how many did.
+Prints the broken calls and their number.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ TWO = y > 0
 
 @dataclass
 class Striker:
-    """Sends SIGINT at the n-th call of a function (never: 0), and says where the call was then."""
+    """Sends SIGINT at the n-th call of a function (never: 0), and records where the call was then."""
 
     moment: int = 0
     n_calls: int = 0
@@ -85,7 +85,8 @@ def striking(striker: Striker) -> Iterator[Striker]:
 
 @dataclass(frozen=True)
 class Case:
-    """A public call: what makes its object, the call, and what is wrong after it ('' for nothing)."""
+    """A public call: the function that makes its object, the call, and the check afterwards ('' if nothing is
+    wrong)."""
 
     name: str
     make: Callable[[], Any]
@@ -214,7 +215,7 @@ def reads() -> Iterator[Case]:
 
 
 def files(directory: Path) -> Iterator[Case]:
-    """Calls that write: the file is the old one or the new one, and nothing else is left beside it."""
+    """Calls that write: the file is the old one or the new one, and no other file is left."""
     model, other = SVC().fit(X, y), SVC(C=10).fit(X, y)
     rows = directory / "rows.svm"
     rows.write_text("".join(f"{c} 1:{a[0]} 2:{a[1]}\n" for a, c in zip(X.tolist(), y.tolist(), strict=True)))
@@ -252,7 +253,7 @@ def files(directory: Path) -> Iterator[Case]:
 
 
 def count_calls(case: Case) -> int:
-    """Return how many moments a call has; functions that are imported or made at a first call are not counted."""
+    """Return how many moments a call has; imports and caches of a first call are not counted."""
     case.call(case.make())
     made = case.make()
     with striking(Striker()) as striker:
@@ -280,7 +281,7 @@ def strike(case: Case, moment: int) -> str:
 
 
 def storm(count: int, seed: int = 0) -> tuple[int, list[str]]:
-    """Return how many interrupts were sent and what broke, all calls taking their turns."""
+    """Return how many interrupts were sent and what broke; all calls take turns."""
     rng = np.random.default_rng(seed)
     broken: list[str] = []
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore Ctrl-C
@@ -306,7 +307,7 @@ def storm(count: int, seed: int = 0) -> tuple[int, list[str]]:
 @click.option("--signal", "which", type=click.Choice(["int", "term"]), default="int", help="Ctrl-C, or SIGTERM.")
 @click.option("--out", default=None, help="Directory that keeps the figures, docs/measured/promises for the page.")
 def main(count: int, seed: int, which: str, out: str | None) -> None:
-    """Strike every public call at random moments."""
+    """Interrupt every public call at random moments."""
     if which == "term":
         from benchmarks.term_storm import term_storm  # which takes its calls from here
 

@@ -60,7 +60,7 @@ def stop_by_signal(clf: SVC, data: Arrays, delay: float) -> float:
 
 
 def interrupt(data: Arrays, C: float, after: float, mode: str) -> bool:
-    """One Ctrl-C during a one-vs-one fit; print what came of it and return whether it was as promised."""
+    """One Ctrl-C during a one-vs-one fit; print the result and return whether the promises hold."""
     sent: list[float] = []
     raised = False
 
@@ -103,7 +103,7 @@ def interrupt(data: Arrays, C: float, after: float, mode: str) -> bool:
 
 
 def interrupt_some(name: str, C: float, after: float, trials: int) -> int:
-    """Return how many stops were not as promised."""
+    """Return how many stops broke a promise."""
     benchmark = load_benchmark(name)
     data = benchmark.X, benchmark.y
     print(f"{name}, C={C:g}, gamma=1/{data[0].shape[1]}, Ctrl-C after {after} s")
@@ -117,7 +117,7 @@ def stop_by_time(clf: SVC, data: Arrays, delay: float) -> float:
 
 
 def stop_by_callback(clf: SVC, data: Arrays, delay: float) -> float:
-    """From the callback's True to the return."""
+    """Seconds from the callback's True to the return."""
     said: list[float] = []
 
     def on_progress(progress: Progress) -> bool:

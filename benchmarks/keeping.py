@@ -1,4 +1,4 @@
-"""Keeps what a run of checks counted, for the documentation's page of promises."""
+"""Stores the counts of a run of checks, for the documentation's page of promises."""
 
 from __future__ import annotations
 

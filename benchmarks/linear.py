@@ -5,7 +5,7 @@
 
 The same machine on both sides: "ova" is hinge loss with the intercept regularised, "cs" is Crammer-Singer without one.
 Each side takes the loosest tol of a grid that reaches the gap: its primal objective against the best dual known, for
-both (LIBLINEAR does not tell its dual). LIBLINEAR runs in a process of its own, which is ended at the limit.
+both (LIBLINEAR does not return its dual). LIBLINEAR runs in a process of its own, which is ended at the limit.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Pair:
 
 
 def interleaved(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> Pair:
-    """Measure both in turn, so that a noisy moment hits both."""
+    """Measure both in turn, so that noise affects both."""
     times = in_turn({"ours": ours, "theirs": theirs}, rounds)
     return Pair(times["ours"], times["theirs"])
 
@@ -69,12 +69,12 @@ def in_turn(
 
 
 def load() -> float:
-    """Return how many processes were running in the last minute, on the average; nan where the system does not tell."""
+    """Return how many processes were running in the last minute, on the average; nan where it is not available."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
 
 
 def processor() -> str:
-    """Return the processor's name, where the system tells it."""
+    """Return the processor's name, where it is known."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -84,7 +84,7 @@ def processor() -> str:
 
 
 def surroundings() -> dict[str, Any]:
-    """Return what a reader needs to judge the numbers."""
+    """Return the conditions of the measurement."""
     packages = {name: version(name) for name in ("multimargin", "numpy", "scipy", "scikit-learn")}
     return {
         "date": datetime.now(UTC).date().isoformat(),

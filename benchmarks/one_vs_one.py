@@ -66,7 +66,7 @@ def has_intelex() -> bool:
 
 
 def contestants(case: Case, X: np.ndarray, limit: float, intelex: bool) -> dict[str, tuple[Any, np.ndarray]]:
-    """Return what is fitted, and on which rows."""
+    """Return the estimators, and the rows of each."""
     given: dict[str, Any] = {"C": case.C, "gamma": case.gamma, "tol": 1e-3}
     found = {OURS: (SVC(max_time=limit, **given), X), SCIKIT_LEARN: (svm.SVC(**given), X)}
     if intelex:
@@ -141,7 +141,7 @@ def _cells(row: dict[str, Any], peers: list[str]) -> list[str]:
 
 
 def measure_small(name: str, fits: int) -> dict[str, Any]:
-    """Medians of single fits in turn: what a small fit costs with everything around it."""
+    """Medians of single fits in turn: the whole cost of a small fit, overhead included."""
     data = load_benchmark(name)
     C, gamma = parameters(name, "ovo")
     both = {OURS: SVC(C=C, gamma=gamma), SCIKIT_LEARN: svm.SVC(C=C, gamma=gamma)}

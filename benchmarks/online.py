@@ -1,4 +1,4 @@
-"""One pass over a stream: OnlineSVC beside SGD on random features, and beside an SVC that is fitted again and again.
+"""One pass over a stream: OnlineSVC beside SGD on random features, and an SVC that is refitted again and again.
 
     python -m benchmarks.online
     python -m benchmarks.online --data letter --machine ww --rows 5000
@@ -135,7 +135,7 @@ def measure(data: StreamData, machine: str) -> Row:
 
 
 def failures(rows: list[Row]) -> list[str]:
-    """Return what does not hold, in words."""
+    """Return sentences about the promises that do not hold."""
     found = []
     for row in rows:
         where = f"{row.data} {row.machine}"
@@ -169,7 +169,7 @@ def render(rows: list[Row], wrong: list[str]) -> list[str]:
 
 
 def long_stream(n_rows: int) -> list[str]:
-    """Learn a long stream with overlapping classes; return lines on what was kept and the largest memory."""
+    """Learn a long stream with overlapping classes; return lines on the kept examples and the largest memory."""
     rng = np.random.default_rng(0)
     clf = OnlineSVC(C=1.0, gamma=1.0, multi_class="ww", cache_size=20.0)
     lines = ["| rows | support vectors | slots | largest memory, MB |", "|---|---|---|---|"]

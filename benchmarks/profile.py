@@ -3,7 +3,7 @@
     python -m benchmarks.profile [--data NAME ...] [--machine NAME ...] [--solver auto] [--threads N] [--out DIR]
 
 Wall seconds of one fit, split into: kernel values (tiles, blocks, a stored matrix), scores (adding them up), inner
-(steps within blocks), selection (choosing and gathering rounds and blocks), check (the float64 look at all examples),
+(steps within blocks), selection (choosing and gathering rounds and blocks), check (the float64 check of all examples),
 other (what the core does besides) and Python (validation, certificate, attributes). The fastest of several fits.
 """
 

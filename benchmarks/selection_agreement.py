@@ -3,7 +3,7 @@
     python -m benchmarks.selection_agreement [--data NAME ...] [--machine ovo ...] [--rows 1000] [--size 5] [--tol 1e-3]
 
 Every cell must have the same accuracy in every fold, up to rows whose score lies within the tolerance of the boundary:
-0.1 % of all rows, or one row. Two solutions that both meet tol may differ at more rows than that; a smaller tol tells
+0.1 % of all rows, or one row. Two solutions that both meet tol may differ at more rows than that; a smaller tol shows
 whether they lead to the same optimum.
 """
 
@@ -27,7 +27,7 @@ ALLOWED = 1e-3  # share of all rows, by cell; one row at least
 
 
 def compare(name: str, machine: str, n_rows: int, size: int, *, max_time: float, tol: float) -> dict[str, Any]:
-    """Return how far the scores of one set and machine are apart."""
+    """Return how much the scores of one set and machine differ."""
     data, values = load_benchmark(name), grid(size)
     chosen = np.sort(np.random.default_rng(0).permutation(len(data.y))[:n_rows])
     X, y = data.X[chosen], data.y[chosen]

@@ -1,7 +1,7 @@
-"""SIGTERM at random moments of every public call: a process ends by it, and a file is the old one or the new one.
+"""SIGTERM at random moments of every public call: the process ends by it, and a file is the old one or the new one.
 
 `python -m benchmarks.interrupt_storm --signal term` runs it. Each call is made again and again in a process forked for
-it; one that hangs, or ends by another signal, is broken.
+it; a process that hangs, or ends by another signal, is an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SECONDS_TO_END = 10.0
 
 
 def run_until_killed(case: Case) -> None:
-    """What the forked process does: the call, until a signal comes."""
+    """The forked process: repeats the call until a signal comes."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -34,7 +34,7 @@ def run_until_killed(case: Case) -> None:
 
 
 def kill_after(case: Case, seconds: float) -> str:
-    """Return what is wrong with a process that is asked to end so long after its start."""
+    """Return the fault of a process that gets SIGTERM so long after its start, or ''."""
     child = os.fork()
     if child == 0:
         run_until_killed(case)
@@ -53,7 +53,7 @@ def kill_after(case: Case, seconds: float) -> str:
 
 
 def term_storm(count: int, seed: int = 0) -> tuple[int, list[str]]:
-    """Return how many processes were asked to end and what broke, all calls taking their turns."""
+    """Return how many processes were asked to end and what broke, all calls take turns."""
     rng = np.random.default_rng(seed)
     broken: list[str] = []
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as directory:
@@ -75,7 +75,7 @@ def term_storm(count: int, seed: int = 0) -> tuple[int, list[str]]:
 def whole(case: Case, path: Path) -> str:
     """Return what is wrong with the file that a killed process was writing."""
     for each in path.parent.glob("*.tmp"):
-        each.unlink()  # of a process that nobody could ask to tidy up
+        each.unlink()  # a killed process cannot remove it
     try:
         return case.check(path) if path.exists() else ""  # between two of its files the call had none
     except Exception as error:

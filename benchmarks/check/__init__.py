@@ -1,1 +1,1 @@
-"""An independent checker of certificates: own arithmetic, from published attributes alone; see ``__main__``."""
+"""An independent checker of certificates: separate arithmetic, from public attributes alone; see ``__main__``."""

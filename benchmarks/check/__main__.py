@@ -2,10 +2,9 @@
 
     python -m benchmarks.check [--count 20000] [--seed 1] [--extremes 0.2] [--jobs 2] [--one INDEX]
 
-A fit may be right, refuse its input in a sentence (ValueError; of extreme input only), or stop short and say so. It is
-wrong when a certificate claims what extended precision contradicts, when a process dies or does not answer, or when a
-fit of fewer than 300 rows takes more than 2 s of processor time. Exit code 1 when anything is wrong. ``--one`` tells of
-one problem alone.
+A fit may be correct, refuse its input (ValueError; for extreme input only), or stop early and report that. It is wrong
+when extended precision contradicts its certificate, when a process dies or hangs, or when a fit of fewer than
+300 rows takes more than 2 s of processor time. Exit code 1 when anything is wrong. ``--one`` shows one problem alone.
 """
 
 from __future__ import annotations

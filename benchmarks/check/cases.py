@@ -1,6 +1,6 @@
 """Random problems: every machine, loss, bias, kernel, solver and form of data, ordinary ones and extreme ones.
 
-A case is made from two numbers (seed, index), so that any one can be made again alone.
+A case is made from two numbers (seed, index), so that any one can be repeated alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIMIT = 1.5  # seconds for a solver of the literature that was asked for by name
 
 @dataclass(frozen=True)
 class Case:
-    """A problem with everything that a fit is asked for."""
+    """A problem with all parameters of its fit."""
 
     name: str
     X: Array  # float64; what the storage holds, exactly
@@ -176,7 +176,7 @@ def solvers_of(machine: str, bias: str, loss: str | None) -> list[str]:
 
 
 def _stretch(case: Case, rng: np.random.Generator) -> Case:
-    """One or two of the numbers far out: scales, offsets, C, gamma, weights."""
+    """One or two extreme numbers: scales, offsets, C, gamma, weights."""
     for what in rng.choice(
         ["scale", "column", "offset", "C", "gamma", "weights"], size=rng.integers(1, 3), replace=False
     ):

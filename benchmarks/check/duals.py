@@ -1,4 +1,4 @@
-"""Dual variables from published coefficients, and what they violate; extended precision throughout."""
+"""Dual variables from public coefficients, and their violations, in extended precision."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Dual:
         return np.full_like(self.C, np.inf) if self.squared else self.C
 
     def used(self, a: Array) -> Array:
-        """What the squared hinge charges: each variable, or their sum."""
+        """The penalty of the squared hinge: on each variable, or on their sum."""
         return a.sum(axis=1, keepdims=True) if self.table.simplex else a
 
     def objective(self, a: Array, beta: Array, scores: Array) -> Extended:
@@ -66,7 +66,7 @@ class Dual:
         return np.asarray(np.where(np.isfinite(low), top - low, 0))
 
     def outside(self, a: Array) -> float:
-        """How far a is outside its bounds, as a share of C (squared hinge: of the example's largest variable)."""
+        """The distance of a from its bounds, as a share of C (squared hinge: of the example's largest variable)."""
         size = np.abs(a).max(axis=1, initial=0) if self.squared else self.C
         below = -np.where(self.table.present, a, 0).min(axis=1)
         above = (self.used(a) - self.cap[:, None]).max(axis=1)

@@ -1,6 +1,6 @@
-"""Kernels and machines written down once more, in extended precision, from the formulas of the documentation alone.
+"""Kernels and machines in extended precision, implemented from the documentation's formulas alone.
 
-Nothing here imports multimargin: a fault of its tables, kernels or sums must not be repeated by its checker. A machine
+Nothing here imports multimargin: so that the checker does not repeat a fault of its tables, kernels or sums. A machine
 is a table over (example, class): an example of class y has at most one margin component for each class, f_y - f_c
 (relative machines) or -f_c and, in its own column, f_y (absolute ones).
 """
@@ -41,9 +41,10 @@ class Kernel:
         return self.name != "sigmoid" and not (self.name == "poly" and self.coef0 < 0)
 
     def matrix(self, X: Array, by_norms: bool = False) -> tuple[Array, Array]:
-        """Return K among the rows of X, and how far float64 arithmetic may be from it, entry by entry.
+        """Return K among the rows of X, and a bound on the error of float64 arithmetic, entry by entry.
 
-        Distances of sparse rows come ``by_norms``, |x|^2 + |z|^2 - 2 x'z, which is fair while that keeps ten digits.
+        Distances of sparse rows come ``by_norms``, |x|^2 + |z|^2 - 2 x'z, which is accepted while that keeps ten
+        digits.
         """
         if self.name == "precomputed":
             return X.astype(Extended), np.zeros(X.shape, dtype=Extended)
@@ -73,7 +74,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Table:
-    """The margins of a machine at its examples: which there are, their targets, and whose scores they mention."""
+    """The margins of a machine at its examples: their targets, and the classes whose scores they contain."""
 
     machine: str
     y: Array
@@ -98,7 +99,7 @@ class Table:
         return np.where(self.own(), f, -f)
 
     def scale(self, size: Array) -> Array:
-        """Return what an error of at most ``size`` in each score does to each margin at most."""
+        """Return a bound on the error of each margin for errors of at most ``size`` in each score."""
         if self.relative:
             return np.asarray(np.take_along_axis(size, self.y[:, None], axis=1) + size)
         return size

@@ -1,4 +1,4 @@
-"""What is wrong with a fitted model's certificate: each claim beside numbers from published attributes."""
+"""Checks of a fitted model's certificate: each claim is compared with numbers from public attributes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGEST_GAP = 0.5  # relative; what is optimal to a tolerance is not twice as de
 
 @dataclass(frozen=True)
 class Part:
-    """One quadratic program of a model as published, and the certificate that speaks of it."""
+    """One quadratic program of a model, from public attributes, and its certificate."""
 
     dual: Dual
     rows: Array  # of the training data
@@ -35,7 +35,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Objectives and violation in extended precision, with what float64 may add to each."""
+    """Objectives and violation in extended precision, with bounds on the error of float64."""
 
     primal: float
     dual: float
@@ -47,7 +47,7 @@ class Numbers:
 
 
 def judge(clf: Any, case: Case) -> list[str]:
-    """Return every complaint about a fitted SVC; an empty list means that nothing was found."""
+    """Return every complaint about a fitted SVC; an empty list means that no fault was found."""
     published = [clf.intercept_, *((clf.coef_,) if case.linear else (clf.dual_coef_,))]
     published = [item.toarray() if sparse.issparse(item) else np.asarray(item) for item in published]
     if not all(np.isfinite(item).all() for item in published):

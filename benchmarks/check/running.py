@@ -1,4 +1,4 @@
-"""Fitting and judging one case, and many of them in processes that may die."""
+"""Fits and checks one case, and many of them in processes that may die."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHUNK = 200  # cases of a process
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a case."""
+    """The result of a case."""
 
     index: int
     case: str
@@ -44,7 +44,7 @@ class Result:
 
 
 def check_case(seed: int, index: int, extremes: float) -> Result:
-    """Fit one case and judge what it claims."""
+    """Fit one case and check its certificate."""
     with np.errstate(all="ignore"):
         case = make_case(seed, index, extremes)
     clf, X = case.estimator(), case.stored()
@@ -125,7 +125,7 @@ def _run_range(seed: int, begin: int, end: int, extremes: float, results: queue.
 
 
 class _Watchdog:
-    """Ends a process that has been silent for too long."""
+    """Kills a process that printed nothing for too long."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.fired = False

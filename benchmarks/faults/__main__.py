@@ -2,10 +2,10 @@
 
     python -m benchmarks.faults [--calls SVC] [--count 100] [--limits 0]
 
-For each call a table says how many requests it makes, how many were made to fail, and what came of it: a right result,
-a MemoryError, or one of what must not be: a crash, a hang, another error, a wrong result, an object that is not usable
-after it. ``--count`` is the most failures tried of each call and kind. ``--limits`` beside that runs each call under so
-many limits of its address space (RLIMIT_AS). Ends with code 1 if anything was wrong.
+For each call a table says how many requests it makes, how many were made to fail, and the results: a correct result, a
+MemoryError, or a fault: a crash, a hang, another error, a wrong result, an unusable object. ``--count`` is the most
+failures tried of each call and kind. ``--limits`` beside that runs each call under so many limits of its address space
+(RLIMIT_AS). Ends with code 1 if anything was wrong.
 """
 
 from __future__ import annotations

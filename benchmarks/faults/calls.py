@@ -1,4 +1,5 @@
-"""The public calls that the fault loops go through: small, repeatable, each with a number that tells results apart."""
+"""The public calls that the fault loops go through: small, repeatable, each with a number that identifies its
+result."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def _path() -> float:
 
 
 def _stream(multi_class: str) -> Call:
-    """Learn all rows again by a stream that goes on after failures; the results are those of a new one each time."""
+    """Learn all rows again by a stream that continues after failures; the results are those of a new one each time."""
     begun = pickle.dumps(mm.OnlineSVC(multi_class=multi_class, gamma=0.2).partial_fit(X[:40], Y[:40]))
 
     def call() -> float:
@@ -80,7 +81,8 @@ def _stream(multi_class: str) -> Call:
 
 
 def go_on(stream: Any) -> None:
-    """Use a stream after an error, where memory is there again; the state must be that of the rows it has counted."""
+    """Use a stream after an error, once memory is available again; the state must be that of the rows it has
+    counted."""
     from benchmarks.faults.library import disarm, is_loaded
 
     if is_loaded():
@@ -103,7 +105,7 @@ def _selection(estimator: Any) -> Call:
 
 
 def public_calls() -> dict[str, Callable[[], Call]]:
-    """Return what makes each call, by name; making it prepares what the call needs and must not fail."""
+    """Return what makes each call, by name; the preparation of a call must not fail."""
     calls: dict[str, Callable[[], Call]] = {}
     for machine in ("ovo", "ova", "ww", "cs", "llw", "adm", "ats", "atm", "rm", "mmr"):
         calls[f"SVC.fit {machine}"] = partial(lambda m: _fit(mm.SVC(multi_class=m)), machine)

@@ -1,4 +1,4 @@
-"""The preloaded library: its making, and how a process that has it loaded tells it what to let fail."""
+"""The preloaded library: its compilation, and the control of failures from a process that has loaded it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts the processes of a fault loop, and goes on after the one that crashed or hung."""
+"""Starts the processes of a fault loop, and continues after a crash or hang."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENOUGH = 5
 
 @dataclass
 class Tally:
-    """What came of the failures of one call."""
+    """The results of the failures of one call."""
 
     total: int = 0
     tried: int = 0
@@ -45,7 +45,7 @@ class Tally:
 
 
 def _run(arguments: list[str], timeout: float, **options: object) -> tuple[list[str], str]:
-    """Return the lines that a process printed, and how it ended badly, if it did."""
+    """Return the lines that a process printed, and the way it crashed, if it did."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         streams = {"stdout": out, "stderr": errors, "cwd": ROOT}
         try:
@@ -83,7 +83,7 @@ def _limited(megabytes: int) -> None:
 
 
 def run_limits(name: str, count: int, timeout: float) -> Tally:
-    """Run a call in processes that have the less memory the more of them there were."""
+    """Run a call in processes with less and less memory."""
     tally = Tally(total=count)
     for k in range(count):
         lines, ended = _run(["-m", "benchmarks.faults.limited", name, str(k), str(count)], timeout)

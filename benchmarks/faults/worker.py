@@ -2,7 +2,7 @@
 
     LD_PRELOAD=... python -m benchmarks.faults.worker CALL KIND FIRST STEP COUNT
 
-Prints a line before and after each try, so that whoever reads them knows where a crash or a hang was: ``total N`` (how
+Prints a line before and after each try, so that the reader knows where a crash or a hang was: ``total N`` (how
 many requests the call makes), ``try N``, then ``good``, ``refused`` or ``bad`` with what went wrong.
 """
 

@@ -1,1 +1,2 @@
-"""Small problems whose optima were certified once and are stored; every way to fit replays them; see ``__main__``."""
+"""Small problems whose optima were certified once and are stored; all estimators and solvers replay them; see
+``__main__``."""

@@ -1,13 +1,13 @@
-"""Small problems with certified optima, fitted in every way that there is.
+"""Small problems with certified optima, fitted by all estimators, solvers and formats.
 
     python -m benchmarks.frozen [--problem NUMBER] [--out docs/measured/promises]
     python -m benchmarks.frozen --make [--count 300] [--seed 1]
 
 Replays every stored problem by every estimator, solver and format that takes it, at three tolerances. Its dual must
 not be above the stored optimum and its primal not below, beyond rounding, so that the dual is below the optimum by at
-most the gap that the certificate tells; ``solver="auto"`` must end as optimal. Exit code 1 when anything disagrees.
-``--make`` draws the problems anew, certifies them and writes them: our fit at tol=1e-9 and the value of a quadratic
-programming solver must agree to 1e-8.
+most the gap of the certificate; ``solver="auto"`` must end as optimal. Exit code 1 when anything disagrees. ``--make``
+draws the problems anew, certifies them and writes them: our fit at tol=1e-9 and the value of a quadratic programming
+solver must agree to 1e-8.
 """
 
 from __future__ import annotations

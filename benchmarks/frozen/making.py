@@ -1,4 +1,5 @@
-"""Draws the problems and certifies their optima: our fit at a small tolerance beside a quadratic programming solver.
+"""Draws the problems and certifies their optima: our fit at a small tolerance, compared with a quadratic programming
+solver.
 
 Machines, kernels, losses and bias rules are spread evenly, numbers are random. What cannot be certified is drawn
 again.
@@ -29,7 +30,7 @@ Refusals = collections.Counter[str]
 
 
 def make_problems(seed: int, count: int, refusals: Refusals) -> Iterator[Problem]:
-    """Yield certified problems; why others were drawn again is counted in ``refusals``."""
+    """Yield certified problems; ``refusals`` counts why others were drawn again."""
     rng = np.random.default_rng(seed)
     for number, combination in zip(range(count), _combinations(rng), strict=False):
         for _attempt in range(ATTEMPTS):
@@ -56,7 +57,7 @@ def _combinations(rng: np.random.Generator) -> Iterator[tuple[str, str, str, str
 
 
 def _draw(rng: np.random.Generator, name: str, machine: str, kernel: str, loss: str, bias: str) -> Case | str:
-    """Return a case, or why these numbers are not for this set."""
+    """Return a case, or the reason why these numbers do not suit this set."""
     X, y = draw_data(rng)
     if len(y) > MOST_ROWS or X.shape[1] > MOST_FEATURES or y.max() >= MOST_CLASSES:
         return "too large"
@@ -96,13 +97,13 @@ def _short(value: float) -> float:
 
 
 def _given(X: Array, numbers: Kernel) -> Array:
-    """Return an rbf kernel matrix in float32; its diagonal makes up for what rounding takes from the eigenvalues."""
+    """Return an rbf kernel matrix in float32; its diagonal is raised by the rounding of the eigenvalues."""
     K = replace(numbers, name="rbf").matrix(X)[0].astype(np.float64) + 2.0**-10 * np.eye(len(X))
     return K.astype(np.float32).astype(np.float64)
 
 
 def certify(case: Case) -> Problem | str:
-    """Return the problem with its optima, or why they are not certain."""
+    """Return the problem with its optima, or the reason why they are uncertain."""
     clf = case.estimator()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""The stored problems: data and parameters as JSON lines, and what is known of each optimum."""
+"""The stored problems: data and parameters as JSON lines, and bounds on each optimum."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOL = 1e-9  # of the fits that the optima come from
 
 @dataclass(frozen=True)
 class Optimum:
-    """What is known of a quadratic program, by extended precision; a machine of pairs has one for each pair."""
+    """Bounds on the optimum of a quadratic program, in extended precision; a machine of pairs has one for each pair."""
 
     dual: float  # of a feasible point: the optimum is not below
     primal: float  # of its model: the optimum is not above
@@ -28,7 +28,7 @@ class Optimum:
 
     @property
     def apart(self) -> float:
-        """How far the three values are apart, as a share of the dual."""
+        """The spread of the three values, as a share of the dual."""
         values = (self.dual, self.primal, self.qp)
         return (max(values) - min(values)) / abs(self.dual)
 

@@ -1,4 +1,4 @@
-"""Fits of the stored problems, each way that there is, beside their optima."""
+"""Fits of the stored problems by all estimators, compared with their optima."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Replay:
-    """What became of a fit."""
+    """The result of a fit."""
 
     problem: Problem
     way: Way
@@ -74,7 +74,7 @@ def _linear_solvers(case: Case) -> list[str]:
 
 
 def replay(problem: Problem, way: Way) -> Replay:
-    """Fit a problem and hold the certificate against the stored optima."""
+    """Fit a problem and compare the certificate with the stored optima."""
     case = replace(problem.case, storage=way.storage, linear=way.linear, tol=way.tol)
     clf = case.estimator().set_params(solver=way.solver, max_time=None if way.solver == "auto" else LIMIT)
     with warnings.catch_warnings():

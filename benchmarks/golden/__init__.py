@@ -1,1 +1,1 @@
-"""Hashes of everything that fits show; ``python -m benchmarks.golden`` says what for."""
+"""Hashes of all fitted attributes; see ``python -m benchmarks.golden --help``."""

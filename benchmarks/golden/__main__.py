@@ -1,10 +1,10 @@
-"""Hashes of everything that fits show, to prove that a change which should move no bit moves none.
+"""Hashes of all fitted attributes, to prove that a change moves no bit.
 
     python -m benchmarks.golden --write FILE     one line for each case: its name and the hash of its values
     python -m benchmarks.golden --compare FILE   which cases differ from the file; exit code 1 if any do
-    python -m benchmarks.golden --store          hashes.json anew, after a change that should move bits
+    python -m benchmarks.golden --store          hashes.json rewrite it, after a change that should move bits
 
-``--write`` and ``--compare`` belong on one machine, before and after a change: all bits of all cases count, whichever
+Run ``--write`` and ``--compare`` on one machine, before and after a change: all bits of all cases count, whichever
 instruction set runs. ``tests/project/test_golden.py`` compares the stored file on machines that we do not know;
 `stored.py` says which cases it holds.
 """

@@ -1,7 +1,7 @@
-"""The cases: machines, kernels, bias rules, losses, solvers, storages, and what else trains or turns a model over.
+"""The cases: machines, kernels, bias rules, losses, solvers, storages, and everything else that trains or converts a
+model.
 
-A name is a path such as ``svc/lattice/ww/rbf/exact/hinge``. What a combination does not allow is a case too: that it
-is refused.
+A name is a path such as ``svc/lattice/ww/rbf/exact/hinge``. A refused combination is a case, too.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _linear() -> Iterator[Case]:
 
 
 def _turned_over() -> Iterator[Case]:
-    """What is made of fitted models."""
+    """Conversions of fitted models."""
     uses: dict[str, Callable[[Any, Set], Any]] = {
         "verify": lambda model, data: verify(model, data.X, data.y),
         "bound": lambda model, data: generalization_bound(model, data.X, data.y).bound,

@@ -1,4 +1,4 @@
-"""One number for everything that a fitted object shows: values, bit by bit, without times and without sentences."""
+"""One hash of all public values of a fitted object, bit by bit, without times and messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEFT_OUT = {"refit_time_", "search_seconds_", "pair_selection_", "scorer_", "pro
 
 @dataclass(frozen=True)
 class Case:
-    """A name, and what makes the values that are hashed."""
+    """A name, and the function that makes the values to be hashed."""
 
     name: str
     values: Callable[[], Any]
@@ -53,7 +53,7 @@ class Digests:
 
 
 def hash_of(case: Case) -> str:
-    """Return the hashes of a case; of one that is refused, that it is refused (the sentence may change)."""
+    """Return the hashes of a case; for a refused one the hash of the refusal (the message may change)."""
     try:
         values = case.values()
     except ValueError:
