@@ -1,4 +1,4 @@
-"""Files that are written: whole or not at all, with their links, modes and devices left as they are."""
+"""Atomic writing of files: links, modes and devices are preserved."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Save = Callable[[Any, Path], None]
 
 
 def table_of(model: Any, path: Path) -> None:
-    """Write the rows of the model in the format that the name asks for."""
+    """Write the rows of the model in the format of the name."""
     write_data(path, Table(model.support_vectors_, model.predict(model.support_vectors_)))
 
 
@@ -48,7 +48,7 @@ def model() -> SVC:
 
 @contextmanager
 def emptied(pipe: Path) -> Iterator[list[bytes]]:
-    """Read a pipe with a name in a thread, until whoever writes has closed it."""
+    """Read a named pipe in a thread until the writer closes it."""
     found: list[bytes] = []
     reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
     reader.start()
@@ -58,7 +58,7 @@ def emptied(pipe: Path) -> Iterator[list[bytes]]:
 
 
 def make_device(path: Path, major: int, minor: int) -> None:
-    """Make a device in a folder of the test, so that a wrong program replaces no device of the system."""
+    """Make a device in a folder of the test, so that a faulty program replaces no device of the system."""
     try:
         os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(major, minor))
         path.open("wb").close()
@@ -179,7 +179,7 @@ def test_the_owner_stays_where_that_is_allowed(tmp_path: Path) -> None:
 
 
 def test_a_file_in_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, model: SVC) -> None:
-    """The new file needs a name of its own beside the old one; written over, a kill would leave half of it."""
+    """The new file needs a temporary name: overwriting the old one, a kill would leave half of it."""
     if os.geteuid() == 0:
         pytest.skip("root may write to every folder")
     folder = tmp_path / "folder"
@@ -270,7 +270,7 @@ def test_the_content_is_on_the_disk_before_the_name_changes(tmp_path: Path, monk
 
 
 def test_a_path_through_own_descriptors_is_the_stream_itself(tmp_path: Path) -> None:
-    """Opened anew, the file behind /dev/stdout would be truncated, or replaced under what is printed later."""
+    """Opened a second time, the file behind /dev/stdout would be truncated, or replaced before later output."""
     if not Path("/dev/fd").exists():
         pytest.skip("there is no /dev/fd here")
     command = (

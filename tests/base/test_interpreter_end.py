@@ -1,4 +1,4 @@
-"""The interpreter ends while a daemon thread works: the process ends quietly, wherever that thread is."""
+"""The interpreter ends while a daemon thread is fitting: the process exits without an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C at every moment of every call: it finds nothing half done, and "keep" always has a model to return."""
+"""Ctrl-C at every moment of every call: no object is left half updated, and "keep" always returns a model."""
 
 from __future__ import annotations
 

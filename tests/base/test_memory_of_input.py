@@ -1,4 +1,4 @@
-"""Small files and single indices that ask for much memory: refused before it is taken, or not in need of it."""
+"""Small files and single indices that would need much memory: refused before allocation, or read without it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WIDEST = 2**31 - 1
 
 @pytest.fixture
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the machine have little memory, so that no test needs much."""
+    """Pretend that little memory is available, so that no test needs much."""
     monkeypatch.setattr(resources, "_machine_available", lambda: AVAILABLE)
 
 

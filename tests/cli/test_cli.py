@@ -1,4 +1,4 @@
-"""The command line: what it prints where, what it writes, and how it ends."""
+"""The command line: output, messages, files and exit codes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
 
 @pytest.fixture
 def few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the demonstration train two classifiers only, where the table is not the point."""
+    """Let the demonstration train two classifiers only, for tests of other things than its table."""
     monkeypatch.setattr(demo_run, "RUNS", (demo_run.PEER, "ww"))
 
 

@@ -31,7 +31,7 @@ def hard_rows(n: int) -> str:
 
 
 def test_ctrl_c_while_training_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
-    """The data come through a pipe with a name: when all is written the other side has begun, and trains soon."""
+    """The data come through a named pipe: when all is written the command has started, and trains soon."""
     pipe = tmp_path / "data.svm"
     os.mkfifo(pipe)
     arguments = ("train", "--multi-class", "llw", "-c", "1e6", "-g", "0.3", "-e", "1e-9", pipe, tmp_path / "model")

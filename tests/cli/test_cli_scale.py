@@ -1,4 +1,4 @@
-"""svm-scale: its options, its range file and its output, to the letter."""
+"""svm-scale: its options, its range file and its output, compared exactly."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_restored_ranges_map_other_data(data: Path) -> None:
     succeed("scale", "-s", "ranges", data)
     Path("test.svm").write_text("2 1:5 2:1\n1 4:7 6:1\n")
     result = succeed("scale", "-r", "ranges", "test.svm")
-    # Beyond the range the line goes on; a column without a range is left out, and told.
+    # The map extends beyond the range; a column without a range is left out, with a message.
     assert result.stdout == "2 1:3 3:-1 4:-1 \n1 1:-2 2:-0.333333 3:-1 4:1 \n"
     assert "feature index 6 appeared in file test.svm was not seen in the scaling factor file ranges" in result.stderr
 

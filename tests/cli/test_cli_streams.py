@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# What each command prints, and the file that must be there whatever happens to what it prints.
+# The output of each command, and the file that must exist even if the output fails.
 PRINTING: dict[str, tuple[tuple[str, ...], str | None]] = {
     "train": (("train", "iris.svm", "made"), "made"),
     "predict": (("predict", "iris.svm", "trained", "made"), "made"),
@@ -50,7 +50,7 @@ each_command = pytest.mark.parametrize("name", list(PRINTING))
 
 
 def whole(path: Path) -> bool:
-    """Return whether a file is there, and nothing that was left over beside it."""
+    """Return whether a file exists, without temporary files beside it."""
     return path.stat().st_size > 0 and not [other for other in path.parent.iterdir() if other.name.endswith(".tmp")]
 
 
@@ -85,7 +85,7 @@ def test_a_reader_that_is_gone_loses_no_file(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("closed", [(1,), (0, 1, 2)])
 def test_closed_streams_lose_no_model(folder: Path, closed: tuple[int, ...]) -> None:
-    """Whatever is opened next must not take their numbers: what is printed would end up in the model."""
+    """Files opened next must not get their descriptors: output would be written into the model."""
 
     def close() -> None:
         for number in closed:
@@ -109,7 +109,7 @@ def test_results_that_have_no_place_are_refused(folder: Path, arguments: tuple[s
 
 
 def test_a_full_disk_behind_stderr_loses_no_model(folder: Path) -> None:
-    """A warning that cannot be told must not end the training."""
+    """A warning that cannot be printed must not end the training."""
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("there is no device that is always full here")
@@ -170,7 +170,7 @@ def test_commands_write_into_a_pipe_with_a_name(folder: Path, name: str) -> None
 
 
 def test_predictions_and_models_to_stdout(folder: Path) -> None:
-    """Only what the file would have goes to stdout; what is told beside it goes to stderr."""
+    """Only the contents of the file go to stdout; messages go to stderr."""
     if not Path("/dev/fd").exists():
         pytest.skip("there is no /dev/fd here")
     Path("out").symlink_to("/dev/fd/1")
@@ -184,7 +184,7 @@ def test_predictions_and_models_to_stdout(folder: Path) -> None:
 
 
 def test_kill_while_a_model_is_written_leaves_a_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed before and after each call that brings the file to its place."""
+    """Killed before and after each system call that replaces the file."""
     monkeypatch.chdir(tmp_path)
     write_iris(tmp_path / "data.svm")
     command = ("train", "--format", "multimargin", "data.svm", "model", "-c")
@@ -221,7 +221,7 @@ def test_kill_while_a_model_is_written_leaves_a_whole_one(tmp_path: Path, monkey
 
 
 def test_the_real_null_device_is_left_alone(folder: Path) -> None:
-    """After the devices and pipes of the other tests, whose loss would hurt nobody."""
+    """Runs after the tests with devices and pipes that may be replaced without harm."""
     null = Path("/dev/null")
     before = null.stat()
     if os.geteuid() == 0 and not stat.S_ISCHR(before.st_mode):

@@ -32,7 +32,7 @@ def accuracy(*arguments: object) -> float:
 
 
 def test_a_loop_over_the_grid_finds_what_scikit_learn_finds(iris: Path) -> None:
-    """What LIBSVM's grid.py does: call the command for each cell, and read one line of its output."""
+    """As LIBSVM's grid.py: call the command for each cell, and read one line of its output."""
     table = read_data(iris)
     X, y = table.X.toarray(), table.y
     assert y is not None

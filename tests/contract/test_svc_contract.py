@@ -13,7 +13,7 @@ from multimargin.problems.schemes import SCHEMES
 
 
 class Gaussian:
-    """A callable kernel whose name in the tests does not depend on where it lies in memory."""
+    """A callable kernel whose name in the tests does not contain its address."""
 
     def __call__(self, A: Any, B: Any) -> Any:
         return rbf_kernel(A, B)

@@ -15,7 +15,7 @@ from multimargin import SVCCV
     [
         SVCCV(Cs=[0.5, 2.0], gammas=[0.1, 1.0], cv=2),
         SVCCV(Cs=[0.5, 2.0], gammas=[0.1, 1.0], cv=2, multi_class="ova"),
-        # Without a bias, kernels as narrow as 0.1 leave heavy classes behind (so does SVC).
+        # Without a bias, kernels as narrow as 0.1 misclassify heavy classes (with SVC, too).
         SVCCV(Cs=[0.5, 2.0], gammas=[0.01, 0.02], cv=2, multi_class="ww"),
     ]
 )

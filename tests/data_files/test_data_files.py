@@ -1,4 +1,4 @@
-"""Data files: what is read is what is written, and what is wrong is told with its place."""
+"""Data files: round trips are exact, and errors name file and line."""
 
 from __future__ import annotations
 

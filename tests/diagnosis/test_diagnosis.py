@@ -1,4 +1,4 @@
-"""diagnose: finds what was put in, by name, and nothing in sound data; its words are those of the warnings."""
+"""diagnose: finds planted problems by name, and nothing in sound data; its texts are those of the warnings."""
 
 from __future__ import annotations
 

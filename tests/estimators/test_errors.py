@@ -1,4 +1,4 @@
-"""What bad input gets: one sentence with the parameter, the value, what is allowed and the remedy."""
+"""Errors of bad input: one sentence with the parameter, the value, the allowed values and the remedy."""
 
 from __future__ import annotations
 

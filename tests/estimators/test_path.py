@@ -178,7 +178,7 @@ def test_callback_keeps_the_finished_points(cancer: Any) -> None:
     slow = LinearSVC(on_progress=stop, tol=1e-12)
     with pytest.warns(ConvergenceWarning, match=r"points or some that did not reach tol \(callback\)"):
         path = svm_path(np.tile(X, (60, 1)), np.tile(y, 60), Cs=CS, estimator=slow)
-    assert 1 <= stop.moments <= 2  # a point that was finished at that very moment counts, and the next is asked
+    assert 1 <= stop.moments <= 2  # a point that finished at that moment counts, and the next one calls back
     assert path.stop_reason == "callback"
     assert len(path) < len(whole) == len(CS)
 

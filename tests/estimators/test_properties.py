@@ -1,4 +1,4 @@
-"""What must not change the machine: order, names, repetition, rotation, the way to the optimum; and what must."""
+"""Invariances of the machine: order, names, repetition, rotation, path to the optimum; and changes that matter."""
 
 from __future__ import annotations
 

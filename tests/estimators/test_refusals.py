@@ -1,4 +1,4 @@
-"""Input that contradicts itself is refused in a sentence, and nothing that the caller gave is changed."""
+"""Contradictory input raises an error of one sentence, and the caller's arrays are never changed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_verify_refuses_other_data_and_other_models() -> None:
 
 
 def broken(kind: str) -> Any:
-    """Return the flowers as a sparse matrix whose parts contradict each other."""
+    """Return iris as a sparse matrix whose arrays contradict each other."""
     rows = sparse.csc_array(X) if kind.startswith("csc") else sparse.csr_array(X)
     if kind == "coo":
         rows = rows.tocoo()
@@ -121,7 +121,7 @@ def test_sound_sparse_matrices_stay_as_they_are(make: Any) -> None:
 
 
 def writing(kind: str) -> Callable[[Any, Any], Any]:
-    """Return a kernel that changes what it is given."""
+    """Return a kernel that modifies its arguments."""
 
     def kernel(A: Any, B: Any) -> Any:
         if kind == "item":

@@ -1,4 +1,4 @@
-"""Stopping a fit: limits, callbacks, Ctrl-C; what is left is usable or untouched, and a fit can go on."""
+"""Stopping a fit: limits, callbacks, Ctrl-C; the model is usable or unchanged, and a fit can be continued."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_ctrl_c_keeps(slow_data: tuple[np.ndarray, np.ndarray], solver: str) -> 
 def test_random_stops(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
     """A signal at any moment leaves the old model or a usable new one.
 
-    One that finds the interpreter within the callback of a weak reference is lost to everybody; then the fit ends.
+    A signal during the callback of a weak reference is lost in Python; then the fit finishes.
     """
     X, y = slow_data
     rng = np.random.default_rng(0)
@@ -156,7 +156,7 @@ def test_random_stops(slow_data: tuple[np.ndarray, np.ndarray]) -> None:
 
 @pytest.mark.parametrize("solver", ["s2do", "working-set"])
 def test_stopped_fits_go_on(solver: str) -> None:
-    """Stopped again and again, a fit with warm_start ends where an undisturbed one does."""
+    """Stopped again and again, a fit with warm_start reaches the same optimum as an uninterrupted one."""
     X, y = make_classification(400, 8, n_informative=5, n_classes=3, random_state=1)
     whole = SVC(multi_class="ww", solver=solver, tol=1e-6).fit(X, y)
     clf = SVC(multi_class="ww", solver=solver, tol=1e-6, warm_start=True, max_iter=100)

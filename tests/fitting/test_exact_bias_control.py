@@ -1,4 +1,4 @@
-"""Stopping a fit with an exact bias: what is left is feasible, sums of beta included, and the certificate is true."""
+"""Stopping a fit with an exact bias: the point is feasible, sums of beta included, and the certificate is true."""
 
 from __future__ import annotations
 

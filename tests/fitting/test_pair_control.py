@@ -1,4 +1,4 @@
-"""Stopping a one-vs-one fit: every pair is left feasible, the certificates are true, and a fit can go on."""
+"""Stopping a one-vs-one fit: every pair is feasible, the certificates are true, and a fit can be continued."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_ctrl_c(slow_data: Data, bias: str, solver: str) -> None:
 
 @each_bias
 def test_stopped_fits_go_on(bias: str) -> None:
-    """Stopped again and again, a fit with warm_start ends where an undisturbed one does."""
+    """Stopped again and again, a fit with warm_start reaches the same optimum as an uninterrupted one."""
     X, y = make_classification(400, 8, n_informative=5, n_classes=3, random_state=1)
     whole = SVC(bias=bias, tol=1e-6, solver="smo").fit(X, y)
     clf = SVC(bias=bias, tol=1e-6, solver="smo", warm_start=True, max_iter=100)
@@ -116,7 +116,7 @@ def test_stopped_fits_go_on(bias: str) -> None:
 
 @each_bias
 def test_warm_start(bias: str) -> None:
-    """From the same problem at no cost; to another C, bias or scheme as if from nothing."""
+    """The same problem costs nothing; another C, bias or scheme starts from zero."""
     X, y = make_classification(300, 8, n_informative=5, n_classes=3, flip_y=0.1, random_state=1)
     clf = SVC(bias=bias, warm_start=True, tol=1e-5, solver="smo").fit(X, y)
     first = clf.n_iter_.sum()
@@ -152,7 +152,7 @@ def test_solver_is_the_one_asked_for(solver: str) -> None:
 
 @pytest.mark.parametrize("multi_class", ["ovo", "ova"])
 def test_kernel_matrix_that_is_all_rounding(multi_class: str) -> None:
-    """Values of 1e12 in rank 4: what the free variables' linear system returns must not count as a solution."""
+    """Values of 1e12 in rank 4: the result of the free variables' linear system must not count as a solution."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(loc=100.0, size=(80, 2)), rng.integers(0, 2, 80)
     clf = SVC(multi_class=multi_class, kernel="poly")

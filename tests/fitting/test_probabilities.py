@@ -147,7 +147,7 @@ def test_every_form_of_the_data_gives_the_same(kind: str) -> None:
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
 def test_precomputed_kernel(method: str) -> None:
-    """Its folds go by position, as a matrix does not tell which rows are equal."""
+    """Its folds depend on positions, as a matrix does not show which rows are equal."""
     X, y = noisy()
     gram = rbf_kernel(X, gamma=0.3)
     clf = SVC(kernel="precomputed", calibration=method, tol=TIGHT).fit(gram, y)
@@ -161,7 +161,8 @@ def test_precomputed_kernel(method: str) -> None:
 @pytest.mark.parametrize("bias", ["none", "regularized", "exact"])
 @pytest.mark.parametrize("own", [False, True], ids=["rbf", "callable"])
 def test_every_bias(machine: str, bias: str, own: bool) -> None:
-    """The folds train what the whole does; compared with scikit-learn's own cross-validation of the same machine."""
+    """The folds train the same machine as the whole; compared with scikit-learn's own cross-validation of the same
+    machine."""
     X, y = noisy(150)
     params: dict[str, Any] = {
         "kernel": (lambda A, B: rbf_kernel(A, B, gamma=0.3)) if own else "rbf",

@@ -1,4 +1,4 @@
-"""Stopping a fit with calibration: what is left is the whole machine, with probabilities or without."""
+"""Stopping a fit with calibration: the machine on all rows is complete, with probabilities or without."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_fold_that_does_not_converge_warns_once() -> None:
 
 @pytest.mark.parametrize("machine", ["ovo", "ww"])
 def test_max_time_is_for_all_together(machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without time nothing is calibrated; folds that lack it are used as they are, with a warning."""
+    """Without time nothing is calibrated; folds that ran out of time are used, with a warning."""
     X, y = noisy(500, 4)
     clf = slow(machine, max_time=1e-3)
     with pytest.warns(ConvergenceWarning, match=r"The fit ended early \(max_time\).*probabilities are missing.*raise"):
@@ -87,7 +87,7 @@ def ctrl_c() -> None:
 
 
 def slow(machine: str, **params: Any) -> SVC:
-    """Return a machine whose folds take some hundred milliseconds, as noticed by its callback."""
+    """Return a machine whose folds take some hundred milliseconds, as seen by its callback."""
     return SVC(multi_class=machine, C=1e4, gamma=0.1, calibration="sigmoid", **params)
 
 

@@ -40,7 +40,7 @@ print(json.dumps(found))
 
 
 def run_at(level: str, script: str = SCRIPT) -> subprocess.CompletedProcess[str]:
-    """Run a script under the variable; nothing of coverage or warnings from this process goes along."""
+    """Run a script under the variable; without this process's settings of coverage and warnings."""
     environment = os.environ | {"MULTIMARGIN_SIMD": level}
     return subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=240, check=False

@@ -1,4 +1,4 @@
-"""Sparse data: the same kernel values, models and certificates as the same data written out."""
+"""Sparse data: the same kernel values, models and certificates as for dense data."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_gamma_is_scikit_learns() -> None:
 
 
 def test_unsorted_and_repeated_entries() -> None:
-    """They are put in order in a copy; the caller's arrays stay as they are."""
+    """They are sorted in a copy; the caller's arrays do not change."""
     X, y = draw_sparse()
     entries = sparse.coo_array(X)
     order = np.random.default_rng(0).permutation(entries.nnz)
@@ -230,7 +230,7 @@ def test_bits_do_not_depend_on_threads(integer: type, multi_class: str, monkeypa
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_dense_data_with_many_zeros(kernel: str, dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Served from sparse rows inside: the same model, and the caller sees dense data only."""
+    """Computed from sparse rows internally: the same model, and the caller sees dense data only."""
     X, y = draw_sparse(n=120, width=40, share=0.1)
     X = X.astype(dtype)
     spec = KernelSpec(kernel, gamma=0.05, coef0=1.0)
@@ -252,7 +252,7 @@ def test_dense_data_that_stay_dense() -> None:
     assert not pays_as_sparse(X[:, :31], KernelSpec("linear"))
     assert not pays_as_sparse(draw_sparse(width=40, share=0.5)[0], KernelSpec("linear"))
     X = np.zeros((400, 40))
-    X[1::3] = 1.0  # what every third row shows is not all
+    X[1::3] = 1.0  # a sample of every third row would miss it
     assert not pays_as_sparse(X, KernelSpec("linear"))
 
 

@@ -132,7 +132,7 @@ def test_fits_of_mixed_data(multi_class: str, offset: float) -> None:
 
 
 def test_offsets_that_are_taken_away() -> None:
-    """Ordinary data are not touched; only columns that are mostly an offset are filled."""
+    """Ordinary data are not changed; only columns that are mostly an offset are filled."""
     X = mixed_data()[0]
     offsets = offsets_of(sparse.csr_array(X), KernelSpec("rbf", gamma=0.05))
     assert offsets is not None
@@ -162,7 +162,7 @@ def test_scale_of_data_with_offsets(dtype: type) -> None:
 
 
 def test_search_and_stream() -> None:
-    """What trains and predicts by other ways than one fit: SVCCV and OnlineSVC."""
+    """Estimators with other code paths: SVCCV and OnlineSVC."""
     X, y = load_iris(return_X_y=True)
     X = X + 1e5
     rows = sparse.csr_array(X)

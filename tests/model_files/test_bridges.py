@@ -1,4 +1,4 @@
-"""Models to and from scikit-learn's SVC: the same scores and predictions, and an object that is whole."""
+"""Models to and from scikit-learn's SVC: the same scores and predictions, and a complete object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""save_model and load_model: the same predictions bit for bit; a damaged or hostile file is refused."""
+"""save_model and load_model: the same predictions bit for bit; a damaged or malicious file is refused."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ def test_many_classes_take_no_more_memory_than_the_file(tmp_path: Path) -> None:
 
 
 def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the header of a file as a stranger would, with a checksum that is right."""
+    """Change the header of a file as an attacker would, with a valid checksum."""
     content = path.read_bytes()
     length = int.from_bytes(content[:8], "little")
     table = json.loads(content[8 : 8 + length])

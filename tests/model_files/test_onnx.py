@@ -1,4 +1,4 @@
-"""export_onnx: onnxruntime computes in double precision what we compute."""
+"""export_onnx: onnxruntime gives the same results, in double precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""skops.io reads our estimators when it is told to trust the types that we list, and needs no others."""
+"""skops.io reads our estimators if it trusts the types that we list, and needs no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""compare_machines: every row is what a search of its own finds, and the recommendation follows its rule."""
+"""compare_machines: every row agrees with a separate search, and the recommendation follows its rule."""
 
 from __future__ import annotations
 

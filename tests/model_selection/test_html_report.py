@@ -1,4 +1,4 @@
-"""The report: one file, loads nothing, believes no name, and says what is true."""
+"""The report: one file that loads nothing, escapes all names, and has the right numbers."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_the_page_needs_nothing_else(search: GridSearchCV, tmp_path: Path) -> No
     assert not re.search(r"url\((?!#)|@import", path.read_text())
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
     ids = [attributes["id"] for tag, attributes in page.tags if tag == "clippath"]
-    assert len(ids) == len(set(ids)) > 0  # those of one picture do not cut another
+    assert len(ids) == len(set(ids)) > 0  # clip paths of one figure do not affect another
 
 
 def test_the_same_search_gives_the_same_page_in_any_style(search: GridSearchCV, tmp_path: Path) -> None:

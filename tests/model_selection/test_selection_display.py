@@ -1,4 +1,4 @@
-"""Pictures of searches: what they show is what the search knows, whoever made it."""
+"""Figures of searches: they show the results of the search, ours or scikit-learn's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("figures_in_memory")
 
 
 def searched(**changes: Any) -> Any:
-    """What a fitted SVCCV shows: two gammas, three C, four folds; one cell stopped after two folds, one unknown."""
+    """The results of a fitted SVCCV: two gammas, three C, four folds; one cell stopped after two folds, one unknown."""
     scores = np.random.default_rng(0).uniform(0.8, 0.9, (2, 3, 4))
     scores[0, 0, 2:], scores[1, 0] = np.nan, np.nan
     stopped = np.zeros((2, 3), dtype=bool)

@@ -1,4 +1,4 @@
-"""Units in other processes: the same results, whoever computed them and whoever died on the way."""
+"""Units in other processes: the same results, even if workers die."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from support.separate_fits import (
 
 @contextmanager
 def _killer(directory: Path) -> Iterator[list[int]]:
-    """Kill the process that says it is there, once."""
+    """Kill the process that announces itself, once."""
     killed: list[int] = []
     ended = threading.Event()
 
@@ -164,7 +164,7 @@ def test_a_unit_that_kills_dask_workers_ends_the_search(dask_client: Any, proble
         evaluate = through_joblib(die, directory=open_directory(tmp_path, few), retries=0)
         with pytest.raises(RuntimeError, match=r"Workers died 1 times with 2 units of the search left"):
             run_search("grid", few, CS, GAMMAS, evaluate)
-    # Those that harm nobody were finished.
+    # The other units were finished.
     assert len(list(tmp_path.glob("unit-0-*.json"))) == 2
 
 
@@ -174,7 +174,7 @@ def _allow_no_failure(dask_scheduler: Any = None) -> None:
 
 @contextmanager
 def _cluster_of_threads(n_workers: int = 1) -> Iterator[tuple[Any, Any]]:
-    """A cluster of its own, within this process, for tests that harm it; nothing watches its memory."""
+    """A cluster of its own, within this process, for tests that break it; its memory is not monitored."""
     distributed = pytest.importorskip("distributed", reason="needs the extra 'dask': pip install 'multimargin[dask]'")
     with distributed.LocalCluster(
         n_workers=n_workers,
@@ -319,7 +319,7 @@ def test_the_data_go_to_a_worker_once(dask_client: Any, problem: Problem) -> Non
 
 
 class CountedProblem(Problem):
-    """Counts how often a process gets it."""
+    """Counts how often a process unpickles it."""
 
     n_unpickled = 0
 

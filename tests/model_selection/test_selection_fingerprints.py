@@ -1,4 +1,4 @@
-"""Two searches share results only if nothing that acts differs: code, state, data, folds, versions."""
+"""Two searches share results only if code, state, data, folds and versions are equal."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def closure(scale: Any) -> Callable[[Any, Any], Any]:
 
 
 def wrapped(scale: float) -> Callable[[Any, Any], Any]:
-    """Tells that it is from NumPy."""
+    """Claims to be from NumPy."""
 
     @functools.wraps(np.dot)
     def inner(X: Any, Z: Any) -> Any:
@@ -267,7 +267,7 @@ def test_what_cannot_be_seen_is_refused(value: Any, what: str) -> None:
 
 
 def test_the_digest_is_the_same_in_every_process(tmp_path: Path) -> None:
-    """Whatever the seed of the hashes, and wherever functions lie in the file."""
+    """For any hash seed, and any position of functions in the file."""
     text = """
     import functools, numpy as np
     from sklearn.metrics import make_scorer, fbeta_score

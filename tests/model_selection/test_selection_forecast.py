@@ -1,4 +1,4 @@
-"""The forecast of a search, on a clock that obeys a law."""
+"""The forecast of a search, on a simulated clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GAMMAS = np.array([0.1, 0.5, 2.0])
 
 
 class _Clock:
-    """Goes on only when a unit is computed: a constant, and a power of the rows for each gamma."""
+    """Advances when a unit is computed: by a constant, and a power of the rows for each gamma."""
 
     def __init__(self, n_processors: float) -> None:
         self.now, self.n_processors = 0.0, n_processors

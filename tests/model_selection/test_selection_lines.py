@@ -1,4 +1,4 @@
-"""The two lines of KCSL04 Algorithm 1: what is tried, on which folds, and that it finds the best along a line."""
+"""The two lines of KCSL04 Algorithm 1: its cells and folds, and that it finds the best along a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units on disk: what is kept comes back as it was, and nothing else does."""
+"""Units on disk: stored units are read back exactly, and damaged ones are not used."""
 
 from __future__ import annotations
 
@@ -125,14 +125,14 @@ def test_a_damaged_unit_counts_as_missing(problem: Problem, tmp_path: Path, harm
 
 
 def _reseal(note: Path, change: Any) -> None:
-    """Write a unit's json with another content, and a digest that is right."""
+    """Write a unit's json with other contents, and a valid digest."""
     content = _unsealed(note.read_bytes())
     assert content is not None
     note.write_bytes(_sealed(change(content)))
 
 
 def _rewritten(problem: Problem, path: Path, **changes: Any) -> Any:
-    """Return what is loaded of a unit that was written with other fields."""
+    """Load a unit that was written with other fields."""
     directory = open_directory(path, problem)
     outcome: Any = evaluate_unit(problem, 0.1, 0, CS)
     directory.save(replace(outcome, **changes))
@@ -183,7 +183,7 @@ def test_a_json_with_wrong_content_counts_as_missing(problem: Problem, tmp_path:
 
 
 def test_any_flipped_bit_leaves_the_result_as_it_was(problem: Problem, tmp_path: Path) -> None:
-    """Every bit of some bytes of every file: what is damaged is computed again, what is not is taken."""
+    """Every bit of some bytes of every file: damaged units are computed again, all others are reused."""
     expected = evaluate_unit(problem, 0.1, 0, CS)
     open_directory(tmp_path, problem).save(expected)
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Searches that try fewer cells: what they ask for, what they give up, and that the rest has the grid's scores."""
+"""Searches that try fewer cells: the requested units, the cells given up, and the grid's scores in all others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def grid(problem: Problem) -> SearchTable:
 
 
 def _from_surface(surface: Any, noise: float = 0.0) -> Evaluate:
-    """Scores by a formula in log2 C, log2 gamma, with a little of their own for each fold."""
+    """Scores by a formula in log2 C, log2 gamma, with a small difference for each fold."""
 
     def evaluate(problem: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
         for unit in units:
@@ -47,7 +47,7 @@ def _from_surface(surface: Any, noise: float = 0.0) -> Evaluate:
 
 
 def _agree_where_asked(table: SearchTable, grid: SearchTable) -> int:
-    """Assert that what a search has is what the grid has; returns how many scores it has."""
+    """Assert that all scores of a search are the grid's; returns their number."""
     rows, columns = np.searchsorted(grid.gammas, table.gammas), np.searchsorted(grid.Cs, table.Cs)
     np.testing.assert_array_equal(grid.gammas[rows], table.gammas)
     np.testing.assert_array_equal(grid.Cs[columns], table.Cs)
@@ -140,7 +140,7 @@ def test_halving_over_rows(problem: Problem, grid: SearchTable, n_folds: int) ->
     n_cells = [n for _, n in asked]
     assert n_cells[0] == 25
     assert n_cells[-1] < 13
-    # Only scores of all rows are told.
+    # Only scores of all rows are reported.
     assert table.asked.all()
     np.testing.assert_array_equal(table.stopped, np.isnan(table.scores["score"]).any(axis=2))
     if n_folds == 3:

@@ -1,4 +1,5 @@
-"""Calibration: likelihoods that no other solver improves, scikit-learn's probabilities, and weights as repetitions."""
+"""Calibration: likelihoods that other solvers do not improve, scikit-learn's probabilities, and weights as
+repetitions."""
 
 from __future__ import annotations
 
@@ -140,7 +141,7 @@ def test_isotonic_is_that_of_scikit_learn(case: tuple[Array, NDArray[np.bool_], 
 
 
 def draw_scores(kind: str, n_classes: int, n: int = 150, seed: int = 0) -> tuple[Array, Codes, Array]:
-    """Return scores as ``kind`` wants them, codes, and weights 1, 2, 3."""
+    """Return scores in the form for ``kind``, codes, and weights 1, 2, 3."""
     rng = np.random.default_rng(seed)
     codes = np.append(np.arange(n_classes), rng.integers(n_classes, size=n - n_classes))
     weight = rng.integers(1, 4, size=n).astype(float)

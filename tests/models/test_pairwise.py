@@ -1,4 +1,4 @@
-"""Pairwise coupling: the optimality conditions, two independent solvers, and what must hold for any r."""
+"""Pairwise coupling: the optimality conditions, two independent solvers, and invariants for any r."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def as_matrix(r: Array, n_classes: int) -> Array:
 
 
 def objective(R: Array, p: Array) -> float:
-    """WLW04's sum as it is printed."""
+    """WLW04's sum as printed."""
     pairs = [(i, j) for i in range(len(p)) for j in range(len(p)) if i != j]
     return float(sum((R[j, i] * p[i] - R[i, j] * p[j]) ** 2 for i, j in pairs))
 
@@ -91,7 +91,7 @@ def test_agrees_with_an_interior_point_solver(seed: int, n_classes: int) -> None
 
 
 def iterate(R: Array) -> Array:
-    """WLW04's own iteration, which LIBSVM breaks off early: p_t from its equation, then normalised."""
+    """WLW04's own iteration, which LIBSVM stops early: p_t from its equation, then normalised."""
     n_classes = len(R)
     Q = -R * R.T + np.diag((R.T**2).sum(axis=1))
     p = np.full(n_classes, 1 / n_classes)

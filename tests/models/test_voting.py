@@ -1,4 +1,4 @@
-"""Votes, scikit-learn's scores from them, and the DAG, against definitions spelled out pair by pair."""
+"""Votes, scikit-learn's scores from them, and the DAG, against definitions implemented pair by pair."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_votes_are_counted_as_in_libsvm(case: tuple[Scores, int]) -> None:
 @pytest.mark.parametrize("scheme", ["ovo", "dag"])
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 7, 12])
 def test_one_row_gets_the_class_of_all_its_votes(n_classes: int, scheme: str) -> None:
-    """Pair scores at random: no class beats all others, ties abound, and some pairs need not be asked."""
+    """Pair scores at random: no class beats all others, ties abound, and some pairs are not evaluated."""
     rng = np.random.default_rng(n_classes)
     model = PairModel(
         support=np.arange(5 * n_classes),
@@ -81,7 +81,7 @@ def test_ovr_scores_are_those_of_scikit_learn(case: tuple[Scores, int]) -> None:
 
 
 def follow_the_list(scores: Scores, n_classes: int) -> list[int]:
-    """HL02's description word by word; returns the classes in the order in which they leave the list."""
+    """HL02's description, step by step; returns the classes in the order in which they leave the list."""
     column = names_of_pairs(n_classes)
     candidates, dropped = list(range(n_classes)), []
     while len(candidates) > 1:

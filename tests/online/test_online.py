@@ -165,7 +165,7 @@ def test_new_classes(name: str) -> None:
         assert clf.predict(X[:3]).shape == (3,)
     core = learner_of(clf).core
     kept = learner_of(clf).kept()
-    again = learner_of(clf).restarted(kept).core  # scores and errors computed anew from the dual variables
+    again = learner_of(clf).restarted(kept).core  # scores and errors recomputed from the dual variables
     assert again.dual() == pytest.approx(core.dual(), rel=1e-9)
     clf.finalize(X, labels)
     batch = SVC(C=2.0, gamma=0.7, tol=1e-4, multi_class=name).fit(X, labels)
@@ -318,7 +318,7 @@ def test_a_failed_call_leaves_the_stream_as_it_was(data: tuple[FloatArray, IntAr
 
 
 class InterruptedCore:
-    """A core during one of whose calls Ctrl-C was pressed: it does its work, then Python raises."""
+    """A core with Ctrl-C during one of its calls: the call finishes, then Python raises."""
 
     def __init__(self, core: Any, where: str) -> None:
         self._core, self._where = core, where

@@ -1,4 +1,4 @@
-"""Active learning on streams, their history, and the pictures of it."""
+"""Active learning on streams, their history, and its figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes straight into a stream is what scikit-learn's checks would let through, and nothing else."""
+"""The fast input check of streams accepts exactly what scikit-learn's checks accept."""
 
 from __future__ import annotations
 

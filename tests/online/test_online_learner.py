@@ -1,4 +1,4 @@
-"""The state behind OnlineSVC: its way to SVC's solvers and back, new classes, and the model that it shows."""
+"""The state of OnlineSVC: conversion to SVC's solvers and back, new classes, and its public model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ConvergenceDisplay: draws what the traces say, on the axes that were asked for, and refuses what it cannot draw."""
+"""ConvergenceDisplay: draws the traces on the chosen axes, and raises errors for what it cannot draw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of regions: margins and kinds of support vectors are the optimum's; all displays keep one contract."""
+"""Figures of regions: margins and kinds of support vectors agree with the optimum; all displays have one interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of paths: what the curves show is what paths and searches know."""
+"""Figures of paths: the curves show the values of paths and searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Precomputed and callable kernels: the models of the kernel itself, and what bad matrices and functions get."""
+"""Precomputed and callable kernels: the same models as the kernel itself, and the errors of bad matrices and
+functions."""
 
 from __future__ import annotations
 

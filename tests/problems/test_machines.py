@@ -1,4 +1,5 @@
-"""Machines as data: the coupling that follows from the margins, the table of design.md, and machines of one's own."""
+"""Machines as data: the coupling that follows from the margins, a table of published machines, and user-defined
+ones."""
 
 from __future__ import annotations
 
@@ -98,7 +99,7 @@ def test_own_machine_is_trained_to_its_optimum(machine: Machine, loss: Loss) -> 
     assert problem.structure.structured == (not machine.name.startswith(("ring", "uneven-zero")))
     dual, _ = solve_dual_densely(problem)
     for solver in solvers_for(machine):
-        if solver in (SolverChoice.WHOLE_EXAMPLE, SolverChoice.TWO_LEVEL):  # SEMI_GREEDY stands for them
+        if solver in (SolverChoice.WHOLE_EXAMPLE, SolverChoice.TWO_LEVEL):  # represented by SEMI_GREEDY
             continue
         solution = solve(problem, SolverOptions(solver=solver, tol=1e-7, precision=Precision.FLOAT64))
         assert solution.report.stop_reason is StopReason.CONVERGED

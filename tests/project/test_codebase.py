@@ -1,4 +1,4 @@
-"""What the code promises about itself: sizes, layers, versions, mirrored structs, cited papers."""
+"""Rules of the code base: sizes, layers, versions, mirrored structs, cited papers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ TEST_FOLDERS = {"support", "contract", "project", "research"}  # beside those th
 
 
 def _list_files() -> list[Path]:
-    """Return the project's files: those git knows or would add, or all of them where there is no git."""
+    """Return the project's files: those tracked or not ignored by git, or all of them without git."""
     command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
     try:
         names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()

@@ -98,7 +98,7 @@ def subcommands(module: str) -> set[str]:
 
 
 def test_commands_exist() -> None:
-    """What pages tell to type: targets of make, modules, extras and the commands of the package."""
+    """Commands on the pages: targets of make, modules, extras and the commands of the package."""
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     text = "\n".join([contributing, *(page.read_text(encoding="utf-8") for page in PAGES)])
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))

@@ -1,4 +1,5 @@
-"""The gallery: every example asks one question, draws a picture and ends in a sentence. Doctests are run here, too."""
+"""The gallery: every example answers one question, draws a figure and ends with a sentence. Doctests are run here,
+too."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Golden hashes: models are the stored ones, bit by bit, for the scalar instruction set.
 
-Where this fails and the change was meant to move bits, ``python -m benchmarks.golden --store`` writes them anew.
+Where this fails and the change was meant to move bits, ``python -m benchmarks.golden --store`` rewrites them.
 """
 
 from __future__ import annotations

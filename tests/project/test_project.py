@@ -1,4 +1,4 @@
-"""The project's habits are in order: workflows and hooks parse and name things that exist."""
+"""Workflows and hooks are valid and refer to things that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmarks measure what they say: own objectives, verdicts that can fail, runs in turn, commands that run."""
+"""The benchmarks: separate objectives, verdicts that can fail, interleaved runs, commands that run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ X, Y = load_iris(return_X_y=True)
 
 
 def without_download(name: str) -> Benchmark:
-    """A data set that every machine has, under any name; "heart" stands for two classes."""
+    """A small data set under any name; "heart" has two classes."""
     kept = Y < 2 if name == "heart" else Y < 3
     return Benchmark(name, np.ascontiguousarray(X[kept]), Y[kept] + 1, None, None)
 

@@ -1,4 +1,4 @@
-"""The experiments print what they measured beside what the papers print, and go on where they were stopped."""
+"""The experiments print their numbers beside the papers', and resume where they were stopped."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_every_experiment_is_here_and_documented() -> None:
 
 
 def counting(made: list[str], sets: tuple[str, ...] = ("a", "b", "c")) -> Experiment:
-    """An experiment that notes which cells it computes."""
+    """An experiment that records the cells it computes."""
 
     def work(name: str) -> dict[str, Any]:
         made.append(name)
@@ -115,14 +115,14 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "'x' is not one of" in refused.output
     assert CliRunner().invoke(main, ["--data", str(tmp_path / "nowhere")]).exit_code == 2
     assert CliRunner().invoke(main, ["--variant", "other"]).exit_code == 2
-    assert CliRunner().invoke(main, ["--set", "bad"]).exit_code == 1  # what must hold does not
+    assert CliRunner().invoke(main, ["--set", "bad"]).exit_code == 1  # the asserted figures do not hold
 
 
 def test_entries() -> None:
     assert Entry("r", "c", 91.25, 91.0).text() == "91.25 / 91.00 (+0.25)"
     assert Entry("r", "c", 1200, 1000, "count").text() == "1,200 / 1,000 (1.2x)"
     assert Entry("r", "c", 1200, None, "count", limited=True).text() == "> 1,200"
-    # Below a limit the paper's number may still have been reached: no ratio is told.
+    # Below a limit the paper's number may still have been reached: no ratio is printed.
     assert Entry("r", "c", 500, 1000, "count", limited=True).text() == "> 500 / 1,000"
     assert Entry("r", "c", 2000, 1000, "count", limited=True).text() == "> 2,000 / 1,000 (2x)"
     assert Entry("r", "c", 5.0, "unstable", "number").text() == "5 / unstable"
@@ -251,7 +251,7 @@ def test_problem_sizes() -> None:
 
 
 def test_findings_of_dgi11() -> None:
-    """Told from the numbers, whether they agree with the paper or not."""
+    """The sentences follow from the numbers, whether they agree with the paper or not."""
     names = ("a", "b", "c")
     rates = {"ww": 0.9, "llw": 0.95, "cs": 0.7, "ova": 0.8, dgi11_table2.FINE: 0.7}
     cells: Cells = {(name, m): {"accuracies": [rate], "done": True} for name in names for m, rate in rates.items()}

@@ -1,4 +1,4 @@
-"""Mutated model files are refused or read as what they say; the long run is ``python -m benchmarks.fuzz``."""
+"""Mutated model files are refused or read correctly; the long run is ``python -m benchmarks.fuzz``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates against arithmetic that shares nothing with the library: random problems, ordinary and extreme."""
+"""Certificates against arithmetic without code of the library: random problems, ordinary and extreme."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_problems_of_other_seeds_that_were_wrong_once(seed: int, index: int, ext
 
 
 def _is_false(result: Result) -> bool:
-    """Whether anything but the time is complained of: tests do not measure time."""
+    """Whether there is a complaint other than about the time, which tests do not measure."""
     return any(not line.startswith("took ") for line in result.complaints)
 
 

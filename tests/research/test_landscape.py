@@ -1,4 +1,4 @@
-"""The landscape ranks what may be ranked, tests all eleven machines, and says what a limit ended."""
+"""The landscape ranks complete sets, tests all eleven machines, and lists the fits that reached a limit."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_half_a_search_has_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_the_limit_ends() -> None:
-    """A search that was ended has no model; a fit that was ended has one, and is told."""
+    """A stopped search has no model; a stopped fit has one, and is listed."""
     with pytest.warns(ConvergenceWarning):
         cell = landscape.evaluate("iris", "ww", Settings(("iris",), quick=True, splits=2, limit=1e-9))
     assert cell == {"n_classes": 3, "n_splits": 2, "ended": "search"}

@@ -1,4 +1,4 @@
-"""The experiment on solvers: every solver is there, the table tells what the fits say, the picture is written."""
+"""The experiment on solvers: every solver is included, the table agrees with the fits, the figure is written."""
 
 from __future__ import annotations
 

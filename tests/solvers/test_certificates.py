@@ -1,4 +1,4 @@
-"""Certificates: right numbers, honest words, and no model passes for optimal that is not."""
+"""Certificates: right numbers and remarks, and no model counts as optimal that is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data at the edge: duplicates, constants, no curvature, tiny and huge C, many classes; all with a true certificate."""
+"""Degenerate data: duplicates, constants, no curvature, tiny and huge C, many classes; all with a true certificate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LABELS = np.array([0, 1, 2, 0, 1, 2])
 
 
 def check(clf: SVC, X: np.ndarray, y: np.ndarray) -> SVC:
-    """Fit, and hold the certificate against the data."""
+    """Fit, and check the certificate against the data."""
     clf.fit(X, y)
     assert clf.certificate_.optimal
     assert clf.certificate_.stop_reason == "converged"

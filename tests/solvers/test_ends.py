@@ -1,4 +1,4 @@
-"""A fit on few rows ends: converged, or stalled after a counted amount of work, whatever machine, kernel and C ask."""
+"""A fit on few rows ends: converged, or stalled after a counted amount of work, for any machine, kernel and C."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_budget_is_counted_and_ends_a_solve_as_stalled() -> None:
     again = solve(problem, options(max_work=1e6)).report
     assert report.stop_reason is StopReason.STALLED
     assert report.verified
-    # One step goes over it at most, and the looks at all examples: 60 rows, three scores.
+    # At most one step and the checks of all examples go beyond it: 60 rows, three scores.
     assert 1e6 < report.phases["work"] < 1.1e6
     assert (again.n_iter, again.dual) == (report.n_iter, report.dual)
 
@@ -122,7 +122,7 @@ def test_solves_for_a_narrow_gap_share_one_budget(monkeypatch: pytest.MonkeyPatc
 
 
 def test_steps_that_search_for_two_scalars_count_as_what_they_cost() -> None:
-    """Those of "atm" look for one scalar within the search for another, each time for some thousand multiply-adds."""
+    """Those of "atm" search one scalar within the search of another, each time for some thousand multiply-adds."""
     case = make_case(5, 1680, 0.6)
     clf = case.estimator().fit(case.stored(), case.y, sample_weight=case.weight)
     assert clf.certificate_.stop_reason == "stalled"

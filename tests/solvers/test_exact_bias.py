@@ -1,4 +1,5 @@
-"""The exact bias: the constrained optimum for every machine, sums of beta at zero, and an honest end of every fit."""
+"""The exact bias: the constrained optimum for every machine, sums of beta at zero, and a true stop reason of every
+fit."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ def check_against_clarabel(problem: DualProblem) -> None:
 
 
 def pairs_with_costs() -> Machine:
-    """Margins that share more than one class: nothing that the core knows in closed form."""
+    """Margins that share more than one class: the core has no closed form for them."""
     nu = np.zeros((3, 3, 3))
     target = np.zeros((3, 3))
     for y in range(3):
@@ -186,7 +187,7 @@ def test_order_of_the_examples_and_names_of_the_classes(name: str, loss: Loss, s
 
 
 def differences(f: FloatArray) -> FloatArray:
-    """What predictions rest on."""
+    """Differences of scores, which predictions depend on."""
     return np.asarray(f - f.mean(axis=1, keepdims=True))
 
 

@@ -1,4 +1,4 @@
-"""The exact sub-problems of the core on their own: a whole example, and two variables."""
+"""The exact sub-problems of the core in isolation: a whole example, and two variables."""
 
 from __future__ import annotations
 

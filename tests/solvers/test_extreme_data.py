@@ -1,6 +1,6 @@
-"""Extreme data, each beside a problem whose answer is known: rescaled, repeated, written otherwise, or in closed form.
+"""Extreme data, compared with a problem of known solution: rescaled, repeated, reformulated, or in closed form.
 
-A fit is right, or ends as something else than converged, or is refused in a sentence; test_extreme_scale.py and the
+A fit is right, or does not end as converged, or raises an error of one sentence; test_extreme_scale.py and the
 independent checker hold the last two.
 """
 
@@ -42,7 +42,7 @@ def gap(model: Any) -> float:
 
 
 def assert_claims_hold(model: Any, rows: Any, labels: Any = Y, weight: Any = None) -> None:
-    """What is called converged is optimal, by the fit and by ``verify``; nothing is NaN."""
+    """Fits that end as converged are optimal, by the fit and by ``verify``; nothing is NaN."""
     certificate = model.certificate_
     assert np.isfinite(model.decision_function(rows)).all()
     if certificate.stop_reason == "converged":
@@ -52,7 +52,7 @@ def assert_claims_hold(model: Any, rows: Any, labels: Any = Y, weight: Any = Non
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_scaled_rows_with_the_inverse_bound_are_the_same_problem(machine: str) -> None:
-    """K / C is what counts: s X and C / s^2 have the dual variables a / s^2 and the same scores."""
+    """The solution depends on K / C alone: s X and C / s^2 have the dual variables a / s^2 and the same scores."""
     usual = fitted(SVC(kernel="linear", multi_class=machine, tol=1e-4), X)
     for power in (-400, -200, -30, -10, 10, 30, 200):
         s = 2.0**power
@@ -98,7 +98,7 @@ def test_bounds_over_24_orders(machine: str, bias: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_gamma_over_24_orders(machine: str) -> None:
-    """Beside the same machine on the kernel matrix that NumPy computes: to a constant, and to the identity."""
+    """Compared with the same machine on NumPy's kernel matrix, up to constant and identity matrices."""
     rows = X + np.arange(len(X))[:, None] * 1e-3  # no two are the same
     squares = ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)
     for exponent in range(-12, 13, 3):
@@ -137,7 +137,7 @@ def test_weights_over_24_orders(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_rows_many_times_over(machine: str) -> None:
-    """A row a hundred times over is a row of weight 100."""
+    """A row repeated a hundred times equals a row of weight 100."""
     few, labels = X[::4], Y[::4]
     once = fitted(SVC(gamma=0.5, multi_class=machine, tol=1e-5), few, labels, np.full(len(few), 100.0))
     often = fitted(SVC(gamma=0.5, multi_class=machine, tol=1e-5), np.repeat(few, 100, axis=0), np.repeat(labels, 100))

@@ -1,4 +1,5 @@
-"""Data and kernel values of any finite size: a machine is trained rightly, stops honestly, or refuses in a sentence.
+"""Data and kernel values of any finite size: a fit is right, stops early with a true certificate, or raises an error of
+one sentence.
 
 Before, scores beyond 1e30 let padding be chosen as a variable, and the process crashed.
 """
@@ -36,7 +37,7 @@ WINE = load_wine(return_X_y=True)
 
 
 def _outcome(model: Any, X: DataMatrix, y: np.ndarray) -> str:
-    """Fit, and return how it ended; what ended as converged has a model of finite numbers that verifies."""
+    """Fit, and return the stop reason; a converged model has finite numbers and passes verify."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

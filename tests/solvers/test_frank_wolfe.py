@@ -1,4 +1,4 @@
-"""Frank-Wolfe: exact steps to the vertices of the linear program, and the optimum that the other solvers find."""
+"""Frank-Wolfe: exact steps to the vertices of the linear program, and the same optimum as other solvers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def assert_feasible(problem: DualProblem, amounts: FloatArray) -> None:
 
 
 def assert_optimal(problem: DualProblem, solution: Solution, tol: float) -> None:
-    """Converged, by numbers that are computed here again."""
+    """Converged, by numbers recomputed here."""
     state, report = solution.state, solution.report
     assert report.stop_reason is StopReason.CONVERGED
     assert report.verified

@@ -38,7 +38,7 @@ def estimator(**params: Any) -> SVC:
 
 
 def assert_true(problem: DualProblem, solution: Solution) -> None:
-    """The point is feasible, and the report is about this point."""
+    """The point is feasible, and the report describes it."""
     state, report = solution.state, solution.report
     sums = state.amounts.sum()
     assert state.amounts.min() >= 0

@@ -1,4 +1,4 @@
-"""The course of a Frank-Wolfe fit: every step is there, its numbers are true, and nothing changes by recording it."""
+"""The trace of a Frank-Wolfe fit: all steps, with true numbers; recording changes nothing."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_objectives_enclose_the_optimum(machine: str, bias: str, how: FrankWolfe
 @each_bias
 @each_machine
 def test_a_point_tells_where_its_steps_lead(machine: str, bias: str) -> None:
-    """A solve that ends there, with scores computed anew, has the same numbers."""
+    """A solve that ends there, with recomputed scores, has the same numbers."""
     problem = make_problem(X, Y, machine, C=2.0, bias=Bias(bias))
     trace, _ = traced(problem, None)
     for steps in np.unique(trace.iterations)[1:-1:4]:
@@ -124,7 +124,7 @@ def test_blocks_are_told_from_looks() -> None:
     trace, _ = traced(problem, BLOCKS)
     assert set(trace.n_active) == {12, len(X)}
     inside = np.flatnonzero(trace.n_active == 12)
-    assert len(np.unique(trace.violation[inside])) > 0.9 * len(inside)  # of the block at this step, not of a look
+    assert len(np.unique(trace.violation[inside])) > 0.9 * len(inside)  # of the block at this step, not of a check
     assert len(np.unique(trace.primal[inside])) <= np.count_nonzero(trace.n_active == len(X))
 
 
@@ -211,7 +211,7 @@ def test_kept_when_a_callback_stops(verified: bool, monkeypatch: pytest.MonkeyPa
 
 
 def test_limits_before_the_first_look() -> None:
-    """Even a solve that gets nowhere has a trace: its end."""
+    """A solve without progress has a trace, too: its end."""
     problem = make_problem(X, Y, "ww", bias=Bias.EXACT)
     options = SolverOptions(trace=True, max_time=1e-9)
     for start in (None, solve(problem, replace(options, max_time=np.inf)).state):

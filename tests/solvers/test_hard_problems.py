@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from multimargin import SVC, Progress, verify
 
-# By machine: examples, classes and parameters for which blocks crawl.
+# By machine: examples, classes and parameters for which blocks are slow.
 CASES: dict[str, tuple[int, int, dict[str, Any]]] = {
     "llw": (1000, 16, {"C": 1.0, "gamma": 0.05}),
     "cs": (1300, 16, {"C": 0.3, "gamma": 0.05}),
@@ -31,7 +31,7 @@ Data = tuple[np.ndarray, np.ndarray]
 
 
 def draw(name: str) -> Data:
-    """Return an ordinal target, as an age is, that three features hardly tell."""
+    """Return an ordinal target, as an age is, that three features hardly predict."""
     n, n_classes, _ = CASES[name]
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3))
@@ -44,7 +44,7 @@ def estimator(name: str, **params: Any) -> SVC:
 
 
 def long_one(name: str, **params: Any) -> SVC:
-    """Return one that is in its sweeps for long."""
+    """Return an estimator whose feature sweeps take long."""
     return estimator(name, tol=LONG[name], **params)
 
 
@@ -65,7 +65,7 @@ def assert_usable(clf: SVC, data: Data) -> None:
 def test_converges_in_features(name: str) -> None:
     """The optimum is between dual and primal of any feasible point: both solvers' intervals are narrow, and meet.
 
-    Steps on two variables reach a tenth of tol on one of the problems; on the others they crawl for minutes.
+    Steps on two variables reach a tenth of tol on one of the problems; on the others they take minutes.
     """
     data = draw(name)
     clf = estimator(name).fit(*data)

@@ -180,7 +180,7 @@ def test_a_tolerance_below_rounding_stalls() -> None:
 
 
 def endless_pair(data: TrainingSet) -> BinaryProblem:
-    """Return a problem whose C is so large that coordinate descent takes for ever."""
+    """Return a problem whose C is so large that coordinate descent does not finish."""
     pair = pair_problems(data)[0]
     return BinaryProblem(pair.positive, pair.negative, pair.rows, np.full(len(pair.rows), 1e9))
 

@@ -56,7 +56,7 @@ def scores(problem: DualProblem, result: LinearResult) -> FloatArray:
 
 
 def check(problem: DualProblem, result: LinearResult, tol: float) -> Objectives:
-    """Assert that the result is feasible and optimal by its own weights, and that the report says so."""
+    """Assert that the result is feasible and optimal by its own weights, and that the report agrees."""
     report = result.report
     reached = evaluate(problem, result.amounts, scores(problem, result))
     assert report.stop_reason is StopReason.CONVERGED

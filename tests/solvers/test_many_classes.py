@@ -1,4 +1,4 @@
-"""Many classes of few rows: what is kept for each pair of classes is a row of arrays, and limits hold."""
+"""Many classes of few rows: pairs of classes are stored as rows of arrays, and limits hold."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_linear_pairs_that_were_not_begun_have_their_own_objectives(
 ) -> None:
     X, y = many(6)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
-    monkeypatch.setattr(linear_pair_settling, "settle_linear", None)  # nothing is gone on with
+    monkeypatch.setattr(linear_pair_settling, "settle_linear", None)  # no pair is continued
     with pytest.warns(ConvergenceWarning, match="max_time"):
         clf = LinearSVC(multi_class="ovo", max_time=1e-9, **params).fit(X, y, weight)
     for own, true in zip(clf.certificate_.parts, verify(clf, X, y, weight).parts, strict=True):
@@ -154,7 +154,7 @@ def test_a_callback_ends_all_linear_pairs(bias: str, monkeypatch: pytest.MonkeyP
 def test_linear_pairs_of_which_each_goes_on_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = many(12)
     together = LinearSVC(multi_class="ovo", tol=1e-6).fit(X, y)
-    # As if the float64 look had found all of them wanting: the certificates are those of the ones that went on.
+    # As if the float64 check had rejected all of them: the certificates are those of the continued solves.
     monkeypatch.setattr(linear_pair_settling._Settlement, "_good", lambda self: np.zeros(len(self.reasons), dtype=bool))
     alone = LinearSVC(multi_class="ovo", tol=1e-6).fit(X, y)
     assert alone.certificate_.optimal

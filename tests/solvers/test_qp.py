@@ -64,7 +64,7 @@ def test_all_solvers_reach_the_optimum_of_clarabel(name: str, loss: Loss, bias: 
 
 
 def rounding(problem: DualProblem, solution: Solution) -> float:
-    """What float64 leaves open in a gradient: a sum of kernel values times amounts."""
+    """The rounding error of a gradient in float64, a sum of kernel values times variables."""
     mass = float(solution.state.amounts.sum()) * float(np.abs(gram_matrix(problem)).max())
     return 10 * float(np.finfo(float).eps) * mass
 

@@ -1,4 +1,4 @@
-"""The C++ solvers against the plain NumPy twin: step by step where no tie interferes, and in the optimum."""
+"""The C++ solvers against the NumPy reference: step by step where there are no ties, and at the optimum."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from multimargin.solvers.reference.algorithms import (
 )
 from support.helpers import Case, cases, draw_data, each_bias, each_loss, each_machine, make_problem, random_amounts
 
-AIM = 0.9  # the core descends to this share of tol before it looks at all examples again
+AIM = 0.9  # the core descends to this share of tol before it checks all examples again
 
 
 def core_steps(
@@ -49,7 +49,7 @@ def has_unique_amounts(problem: DualProblem) -> bool:
 
 
 def is_tied(values: FloatArray) -> bool:
-    """Whether the two largest values are equal within rounding, so that the choice may fall either way."""
+    """Whether the two largest values are equal within rounding, so that either choice is right."""
     ordered = np.sort(np.asarray(values))[::-1]
     return len(ordered) > 1 and bool(ordered[0] - ordered[1] <= 1e-9 * abs(ordered[0]))
 

@@ -1,4 +1,5 @@
-"""The solvers of the literature: one optimum for all, the papers' choices of variables, and what each option does."""
+"""The solvers of the literature: the same optimum for all, the papers' choices of variables, and the effect of each
+option."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ from support.helpers import (
     solvers_for,
 )
 
-AIM = 0.9  # the core descends to this share of tol before it looks at all examples again
+AIM = 0.9  # the core descends to this share of tol before it checks all examples again
 BOXES = [name for name, machine in MACHINES.items() if machine.bound is Bound.BOX]
 each_box = pytest.mark.parametrize("name", BOXES)
 each_pair_choice = pytest.mark.parametrize("choice", PAIR_CHOICES, ids=lambda choice: choice.value)
@@ -258,7 +259,7 @@ def test_working_sets_of_the_reference_are_for_boxes() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_whole_example_takes_the_worst_example_of_crammer_and_singer(seed: int) -> None:
-    """HL02 (20) in its own letters: alpha_i^m <= 0 for m != y_i, alpha_i^y <= C, e_i^m = 1 - delta."""
+    """HL02 (20) in its notation: alpha_i^m <= 0 for m != y_i, alpha_i^y <= C, e_i^m = 1 - delta."""
     X, y = draw_data(seed, 12, 4)
     problem = make_problem(X, y, "cs", C=2.0)
     amounts = solve_reference(problem, "whole-example", tol=1e-9, max_iter=3 + seed).amounts
@@ -306,7 +307,7 @@ def test_shrinking_on_either_level(shrinking: bool | str, solver: str) -> None:
 
 
 def test_levels_of_shrinking_are_seen_in_the_active_examples() -> None:
-    """Only the level of examples takes examples out; each level finds the optimum by itself."""
+    """Only the level of examples removes examples; each level alone finds the optimum."""
     X, y = noisy_classes(n=600, n_classes=4)
     least = {}
     for shrinking in (False, "variables", "examples", True):

@@ -1,4 +1,5 @@
-"""ASVM and LSVM: the optimum of the squared hinge, by certificates and beside SVC; every way to stop; hard data."""
+"""ASVM and LSVM: the optimum of the squared hinge, by certificates and compared with SVC; every stop reason; hard
+data."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def options(tol: float = 1e-8, **limits: Any) -> SolverOptions:
 
 
 def assert_true(problem: SquaredHinge, found: LinearSolution) -> None:
-    """The point is feasible, the weights are its own, and the report is about this point."""
+    """The point is feasible, its weights are right, and the report describes it."""
     assert found.amounts.min() >= 0
     numbers = problem.judge(found.amounts)
     report = found.report
@@ -292,7 +293,7 @@ def test_sums_are_made_by_one_thread(solve: Solver, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(squared_hinge, "SECONDS_BETWEEN_CALLS", 0.0)
     seen: list[int] = []
 
-    def watch(*_: Any) -> bool:  # some looks suffice: asking takes longer than an iteration
+    def watch(*_: Any) -> bool:  # not at every iteration: the check takes longer than an iteration
         if len(seen) < 20:
             seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
         return False

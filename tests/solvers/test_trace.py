@@ -1,4 +1,4 @@
-"""The course of a fit: what is recorded is true, thinned, complete, and changes nothing."""
+"""The trace of a fit: true, thinned, complete; recording changes nothing."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_counts_are_those_of_the_final_state(data: tuple[np.ndarray, np.ndarray]
 @pytest.mark.parametrize("solver", [SolverChoice.SMO, SolverChoice.S2DO, SolverChoice.WHOLE_EXAMPLE])
 @pytest.mark.parametrize("machine", ["ww", "cs"])
 def test_shrunk_examples_are_counted(data: tuple[np.ndarray, np.ndarray], machine: str, solver: SolverChoice) -> None:
-    """The last step before a limit and the float64 look after it are of the same variables."""
+    """The last step before a limit and the float64 check after it have the same variables."""
     problem = make_problem(*data, machine, C=0.5, kernel=KernelSpec("rbf", gamma=0.2))
     options = SolverOptions(solver=solver, tol=1e-6, trace=True, precision=Precision.FLOAT64)
     whole = solve(problem, options).report
@@ -214,7 +214,7 @@ def test_long_solves_are_thinned_evenly(data: tuple[np.ndarray, np.ndarray], nam
     usual = int(np.median(strides))
     assert usual & (usual - 1) == 0  # a power of two
     assert usual > 1
-    assert np.mean(strides == usual) > 0.8  # to look again or to shrink are moments without a step
+    assert np.mean(strides == usual) > 0.8  # checks and shrinking are moments without a step
     assert strides.max() == usual
 
 
@@ -244,7 +244,7 @@ def test_same_points_for_any_number_of_threads(
 
 
 def test_rounds_are_joined(data: tuple[np.ndarray, np.ndarray]) -> None:
-    """The violation begins anew with each round, seconds and steps go on."""
+    """The violation restarts with each round; seconds and steps accumulate."""
     clf = estimator("ww-exact", trace=True, solver="s2do").fit(*data)
     trace = clf.trace_
     assert trace.iterations[-1] == clf.n_iter_[0]

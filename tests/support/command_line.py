@@ -1,4 +1,4 @@
-"""What the tests of the command line share."""
+"""Helpers of the tests of the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def invoke(*arguments: object) -> Result:
 
 
 def succeed(*arguments: object) -> Result:
-    """Run the command, which must end well."""
+    """Run the command, which must succeed."""
     result = invoke(*arguments)
     assert result.exit_code == 0, (result.stderr, result.exception)
     return result
@@ -36,7 +36,7 @@ def refused(*arguments: object) -> str:
 
 
 def write_iris(path: Path, *, rows: slice = slice(None)) -> Path:
-    """Write the flowers with the labels 1, 2 and 3, in an order that mixes the classes."""
+    """Write iris with the labels 1, 2 and 3, in an order that mixes the classes."""
     X, y = load_iris(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
     write_data(path, Table(X[order][rows], y[order][rows] + 1))

@@ -12,7 +12,7 @@ MOST_SECONDS = 120
 
 
 def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
-    """Start the command with Ctrl-C as it is in a terminal, whatever the tests were started from."""
+    """Start the command with the default handler of Ctrl-C, as in a terminal."""
     command = [sys.executable, "-c", RUN, *map(str, arguments)]
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
     before = options.pop("preexec_fn", None)

@@ -1,4 +1,4 @@
-"""What the tests share that stop a fit: slow data, Ctrl-C, and what must hold of the model that is left."""
+"""Helpers of tests that stop a fit: slow data, Ctrl-C, and checks of the model afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates computed again from published attributes in 80 bits (np.longdouble), kernel values included."""
+"""Certificates recomputed from public attributes in 80 bits (np.longdouble), kernel values included."""
 
 from __future__ import annotations
 

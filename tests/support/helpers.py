@@ -1,4 +1,4 @@
-"""What several tests share: small data sets, problems, and an independent quadratic programming solver."""
+"""Shared by tests: small data sets, problems, and an independent quadratic programming solver."""
 
 from __future__ import annotations
 
