@@ -59,6 +59,32 @@ def test_the_first_line_is_of_the_same_machine(multi_class: str, loss: str) -> N
     assert found == Cs[int(np.argmax(scores))]
 
 
+@pytest.mark.parametrize("cache_size", ["auto", 0.0])
+def test_the_whole_first_line_is_searched(monkeypatch: pytest.MonkeyPatch, cache_size: Any) -> None:
+    """KCSL04 section 6: scores that rise twice; the second rise is the higher one."""
+    Cs = 2.0 ** np.arange(-10, 11)
+    problem = replace(make_problem(), params={"cache_size": cache_size})
+    means = {C: 0.5 + (0.1 if C == 2.0**-6 else 0.2 if C == 2.0**9 else 0.0) for C in Cs.tolist()}
+    asked: list[float] = []
+
+    def by_weights(_problem: Any, _metric: str, some: Sequence[float], n_folds: int) -> list[float]:
+        assert n_folds == len(problem.folds)
+        asked.extend(some)
+        return [means[C] for C in some]
+
+    def by_kernels(run: Any, cells: Sequence[tuple[float, float]], n_folds: int) -> list[float]:
+        run.fill(cells, range(n_folds))
+        return by_weights(None, "", [C for C, _ in cells], n_folds)
+
+    monkeypatch.setattr(line_search, "_linear_means", by_weights)
+    monkeypatch.setattr(strategies._Run, "means", by_kernels)
+    run = strategies._Run(
+        problem, local(evaluate_gamma), strategies.SearchOptions(), strategies.Cells(len(problem.folds))
+    )
+    assert strategies._best_linear_C(run)[0] == 2.0**9
+    assert asked == Cs.tolist()
+
+
 def test_a_second_line_outside_the_grid() -> None:
     assert second_line(2.0**-10, CS, GAMMAS) == [(CS.min(), GAMMAS.min())]
     assert second_line(2.0**20, CS, GAMMAS) == [(CS.max(), GAMMAS.max())]

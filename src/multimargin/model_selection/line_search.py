@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -66,9 +65,19 @@ def best_along(
     return line[best()]
 
 
+def best_of_all(line: Sequence[Point], scores: Sequence[float]) -> Point:
+    """Return the point of a line with the largest score, the first of equal ones."""
+    return line[int(np.argmax(np.nan_to_num(np.asarray(scores, dtype=np.float64), nan=-np.inf)))]
+
+
 def best_linear_C(problem: Any, metric: str, Cs: FloatArray) -> float:  # noqa: N802 - C is the name of the papers
-    """Return the C of the best linear machine of the same kind on the same folds, by weights instead of kernels."""
-    best: float = best_along(Cs.tolist(), partial(_linear_means, problem, metric), folds_of(problem))
+    """Return the C of the best linear machine of the same kind on the same folds, by weights instead of kernels.
+
+    Every C is tried on every fold (KCSL04 section 6): what follows depends on this C alone, scores along it may rise
+    twice, and each machine is started from the one before.
+    """
+    points = Cs.tolist()
+    best: float = best_of_all(points, _linear_means(problem, metric, points, len(problem.folds)))
     return best
 
 

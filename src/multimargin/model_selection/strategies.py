@@ -17,7 +17,7 @@ from multimargin._typing import FloatArray, IntArray
 from multimargin.base.resources import cache_bytes
 from multimargin.fitting import parameters as check
 from multimargin.fitting.warm_starts import check_costs
-from multimargin.model_selection.line_search import best_along, best_linear_C, folds_of, second_line
+from multimargin.model_selection.line_search import best_along, best_linear_C, best_of_all, folds_of, second_line
 from multimargin.model_selection.search_table import Cell, Cells, Evaluate, SearchTable, share_of
 from multimargin.problems.machines import MACHINES
 from multimargin.problems.schemes import find_scheme
@@ -47,7 +47,7 @@ class SearchOptions:
         The largest score there can be, for the bound that abandons cells; None when there is none. 1 when the score is
         accuracy.
     linear_Cs : array-like or None
-        Two lines: where the best linear C is searched, see ``best_along``; None for 2^-10, ..., 2^10 (KCSL04
+        Two lines: which C are tried for the linear machine, all of them; None for 2^-10, ..., 2^10 (KCSL04
         section 6).
     """
 
@@ -258,7 +258,8 @@ def _best_linear_C(run: _Run) -> tuple[float, float]:  # noqa: N802 - C is the n
         return best_linear_C(problem, run.metric, Cs), np.nan
     linear = replace(problem, params=problem.params | {"kernel": "linear"})
     on_line = _Run(linear, run.evaluate, run.options, Cells(run.n_folds))
-    best, _ = best_along([(C, 1.0) for C in Cs.tolist()], on_line.means, folds_of(problem))
+    line = [(C, 1.0) for C in Cs.tolist()]
+    best, _ = best_of_all(line, on_line.means(line, run.n_folds))
     shares = [
         each.n_support[each.Cs == best] / len(problem.folds[each.fold][0])
         for each in on_line.cells.outcomes
