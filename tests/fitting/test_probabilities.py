@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from multimargin import SVC, verify
 from multimargin._typing import FloatArray
-from multimargin.fitting import calibrated
+from multimargin.fitting.machine import KernelFit
 from multimargin.models.calibration import KINDS, fit_calibrator, folds_for_calibration
 from support.helpers import noisy_classes as noisy
 
@@ -92,15 +92,16 @@ def test_folds_start_from_the_whole_solution(bias: str, monkeypatch: pytest.Monk
     """Each fold is seeded by the whole machine's dual variables of its own rows."""
     X, y = noisy()
     seeds: list[Any] = []
-    original = calibrated.__dict__["solve_and_certify"]
+    original = KernelFit.solve
 
-    def spy(params: Any, problem: Any, spec: Any, seed: Any, watch: Any) -> Any:
-        seeds.append((problem, seed))
-        return original(params, problem, spec, seed, watch)
+    def spy(fit: Any, seed: Any, monitor: Any) -> Any:
+        seeds.append((fit.problem, seed))
+        return original(fit, seed, monitor)
 
-    monkeypatch.setattr(calibrated, "solve_and_certify", spy)
+    monkeypatch.setattr(KernelFit, "solve", spy)
     clf = SVC(calibration="sigmoid", multi_class="ww", bias=bias, warm_start=True).fit(X, y)
     state = clf._state[0]
+    assert seeds.pop(0)[1] is None  # that of all rows
     assert len(seeds) == 5
     for problem, seed in seeds:
         assert len(problem.data.rows) == 192

@@ -21,8 +21,7 @@ class InFolds:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, action: Any) -> None:
         self.action, self.in_folds, self.moments = action, False, 0
-        for name in ("solve_and_certify", "solve_and_certify_pairs"):
-            monkeypatch.setattr(calibrated, name, self.noticing(getattr(calibrated, name)))
+        monkeypatch.setattr(calibrated, "kernel_fit", self.noticing(calibrated.__dict__["kernel_fit"]))
 
     def noticing(self, call: Any) -> Any:
         def noticed(*args: Any) -> Any:
@@ -68,14 +67,13 @@ def test_max_time_is_for_all_together(machine: str, monkeypatch: pytest.MonkeyPa
     expected = clf.predict_proba(X)
     np.testing.assert_array_equal(slow(machine).fit(X, y).predict_proba(X), expected)
     given: list[float] = []
-    for name in ("solve_and_certify", "solve_and_certify_pairs"):
-        original = getattr(calibrated, name)
+    original = calibrated.__dict__["kernel_fit"]
 
-        def hurry(params: dict[str, Any], *rest: Any, call: Any = original) -> Any:
-            given.append(params["max_time"])
-            return call(params | {"max_time": 1e-9}, *rest)
+    def hurry(params: dict[str, Any], *rest: Any) -> Any:
+        given.append(params["max_time"])
+        return original(params | {"max_time": 1e-9}, *rest)
 
-        monkeypatch.setattr(calibrated, name, hurry)
+    monkeypatch.setattr(calibrated, "kernel_fit", hurry)
     with pytest.warns(ConvergenceWarning, match=r"^A model of the calibration ended early \(max_time\)"):
         clf.fit(X, y)
     assert clf.predict_proba(X).shape == (500, 4)

@@ -114,7 +114,7 @@ def test_solves_for_a_narrow_gap_share_one_budget(monkeypatch: pytest.MonkeyPatc
         spent.append(solution.report.phases["work"])
         return solution
 
-    monkeypatch.setattr(fitting, "solve", counted)
+    monkeypatch.setattr(fitting, "solve_by_bias_rule", counted)
     case = make_case(1, 15482)
     case.estimator().fit(case.stored(), case.y, sample_weight=case.weight)
     assert len(spent) > 1

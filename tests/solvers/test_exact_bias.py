@@ -23,7 +23,7 @@ from multimargin.solvers.certificate import certify, evaluate
 from multimargin.solvers.core import run_core
 from multimargin.solvers.core import solve as solve_without_constraints
 from multimargin.solvers.options import Precision, SolverChoice, SolverOptions
-from multimargin.solvers.proximal_bias import solve
+from multimargin.solvers.proximal_bias import solve_by_bias_rule as solve
 from multimargin.solvers.report import StopReason
 from support.helpers import (
     Case,

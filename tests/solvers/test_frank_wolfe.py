@@ -27,7 +27,7 @@ from multimargin.solvers.frank_wolfe.steps import (
     pushed_to_bounds,
 )
 from multimargin.solvers.options import Precision, SolverChoice, SolverOptions
-from multimargin.solvers.proximal_bias import solve as solve_by_default
+from multimargin.solvers.proximal_bias import solve_by_bias_rule as solve_by_default
 from multimargin.solvers.report import StopReason
 from support.helpers import (
     RBF,

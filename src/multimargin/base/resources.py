@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,9 +21,23 @@ def _processors() -> int:
     return int(joblib.cpu_count())
 
 
+_known: ContextVar[int | None] = ContextVar("number of threads", default=None)
+
+
 def n_threads() -> int:
     """Return the number of threads to use: OMP_NUM_THREADS, threadpoolctl, joblib and cgroups are respected."""
-    return max(1, min(_core.allowed_threads(), _processors()))
+    known = _known.get()
+    return max(1, min(_core.allowed_threads(), _processors())) if known is None else known
+
+
+@contextmanager
+def threads_asked_once() -> Iterator[None]:
+    """Ask for the number of threads now, and not again within."""
+    token = _known.set(n_threads())
+    try:
+        yield
+    finally:
+        _known.reset(token)
 
 
 def available_bytes() -> int:

@@ -18,9 +18,10 @@ from multimargin.base.interrupts import deferred
 from multimargin.estimators.linear_svc import LinearSVC
 from multimargin.estimators.svc import DATA, SVC
 from multimargin.fitting import parameters as check
+from multimargin.fitting.driver import Fitted, run_fit
 from multimargin.fitting.linear import check_linear_control, run_seeded_fit, with_weights
-from multimargin.fitting.machine import Fitted, make_attributes, run_fit
-from multimargin.fitting.pairs import ENDS, PairFit, PairState, run_pair_fit
+from multimargin.fitting.machine import make_attributes
+from multimargin.fitting.pairs import ENDS, PairFit, PairState, kernel_fit
 from multimargin.fitting.parameters import check_control, validate_data
 from multimargin.fitting.progress import FitTask
 from multimargin.fitting.spec import FitSpec, linear_spec, prepare
@@ -280,9 +281,7 @@ class _Walk:
         if self.linear:
             return run_seeded_fit(params, data, spec, start, self.task)
         store = self.done[0][1].store if self.done else None
-        run: Any = run_pair_fit if spec.scheme else run_fit
-        fitted: Fitted = run(params, data, spec, start, self.task, store)
-        return fitted
+        return run_fit(kernel_fit(params, data, spec, store), params, start, self.task)
 
     def _keep(self, C: float, fitted: Fitted, seconds: float) -> None:
         kinds = kinds_of(self.data.at(C), self.spec, fitted.state)

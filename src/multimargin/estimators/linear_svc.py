@@ -16,8 +16,9 @@ from multimargin.base.matrices import as_published, dense
 from multimargin.estimators.declared import parameter
 from multimargin.estimators.shared import SingleFitParameters
 from multimargin.estimators.svc import DATA, old_state_unless_done, start_of
+from multimargin.fitting.driver import run_fit
 from multimargin.fitting.early_ends import LINEAR_SVC_ENDED, warn_if_unfinished
-from multimargin.fitting.linear import LinearDual, check_linear_control, run_linear_fit
+from multimargin.fitting.linear import LinearDual, check_linear_control, linear_fit
 from multimargin.fitting.parameters import validate_data
 from multimargin.fitting.progress import CallbackSupportMixin, FitTask, with_callbacks
 from multimargin.fitting.spec import linear_spec
@@ -177,7 +178,7 @@ class LinearSVC(FittedLinear, CallbackSupportMixin, SingleFitParameters):  # typ
                 )
                 spec = linear_spec(params)
                 task = FitTask(self, checked_X, labels)
-                fitted = run_linear_fit(params, data, spec, start_of(self, data, spec), task)
+                fitted = run_fit(linear_fit(params, data, spec), params, start_of(self, data, spec), task)
                 attributes = fitted.attributes
             self.__dict__.update(attributes)  # one call, so that a signal finds the old state or the new one
             task.end(lambda: attributes)

@@ -19,9 +19,9 @@ from multimargin.estimators.declared import parameter
 from multimargin.estimators.linear_svc import LinearSVC
 from multimargin.estimators.svc import DATA, old_state_unless_done
 from multimargin.fitting import parameters as check
+from multimargin.fitting.driver import Fitted
 from multimargin.fitting.early_ends import warn_if_unfinished
 from multimargin.fitting.linear import check_linear_control, run_seeded_fit, with_weights
-from multimargin.fitting.machine import Fitted
 from multimargin.fitting.pairs import ENDS
 from multimargin.fitting.parameters import validate_data
 from multimargin.fitting.progress import FitTask, with_callbacks

@@ -18,10 +18,11 @@ from multimargin.estimators.declared import parameter
 from multimargin.estimators.libsvm_names import LibsvmNames
 from multimargin.estimators.probabilities import Probabilities
 from multimargin.estimators.shared import KernelParameters, LossParameter, PrecomputedKernels, SingleFitParameters
-from multimargin.fitting.calibrated import run_calibrated_fit
+from multimargin.fitting.calibrated import fit_and_calibrate
+from multimargin.fitting.driver import run_fit
 from multimargin.fitting.early_ends import SVC_ENDED, warn_if_unfinished
-from multimargin.fitting.pairs import PairState
-from multimargin.fitting.parameters import check_array, check_control, validate_data
+from multimargin.fitting.pairs import PairState, kernel_fit
+from multimargin.fitting.parameters import check_array, check_control, resolve_calibration, validate_data
 from multimargin.fitting.progress import CallbackSupportMixin, FitTask, with_callbacks
 from multimargin.fitting.spec import FitSpec, prepare
 from multimargin.problems.given_kernels import as_objects, check_values, holds_objects, refuse_sparse_gram
@@ -188,7 +189,8 @@ class SVC(
                 )
                 data, spec = prepare(params, data)
                 task = FitTask(self, checked_X, labels)
-                fitted = run_calibrated_fit(params, data, spec, start_of(self, data, spec), task)
+                run = run_fit if resolve_calibration(params) is None else fit_and_calibrate
+                fitted = run(kernel_fit(params, data, spec), params, start_of(self, data, spec), task)
                 attributes = fitted.attributes
             self.__dict__.pop("trace_", None)  # of an earlier fit
             # One call, so that a signal finds the old state or the new one.

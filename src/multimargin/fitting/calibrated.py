@@ -7,22 +7,21 @@ calibrator is that of scikit-learn's ``CalibratedClassifierCV(ensemble=False)`` 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from multimargin._typing import DataMatrix, FloatArray, IntArray
-from multimargin.fitting.machine import Fitted, make_monitor, run_fit, solve_and_certify
-from multimargin.fitting.pairs import PairFit, run_pair_fit, solve_and_certify_pairs
+from multimargin.fitting.driver import Fit, Fitted, make_monitor, run_fit
+from multimargin.fitting.machine import KernelFit
+from multimargin.fitting.pairs import kernel_fit
 from multimargin.fitting.parameters import resolve_calibration
 from multimargin.fitting.progress import FitTask, progress_line
 from multimargin.fitting.spec import FitSpec
 from multimargin.models.calibration import COUPLING, Calibrator, PairCalibrator, fit_calibrator, folds_for_calibration
 from multimargin.models.kernel_model import KernelModel
 from multimargin.models.pair_model import PairModel
-from multimargin.problems.problem import DualProblem
 from multimargin.problems.training_set import TrainingSet
 from multimargin.solvers.certificate import Certificate
 from multimargin.solvers.certificate_table import stop_reasons, worst_of
@@ -43,27 +42,25 @@ Attributes = dict[str, Any]
 Folds = list[tuple[IntArray, IntArray]]
 
 
-def run_calibrated_fit(params: dict[str, Any], data: TrainingSet, spec: FitSpec, start: Any, task: FitTask) -> Fitted:
-    """Fit, then calibrate if the parameters ask for it; ``max_time`` is for both together.
+def fit_and_calibrate(fit: Fit, params: dict[str, Any], start: Any, task: FitTask) -> Fitted:
+    """Run the fit, then calibrate it as the parameters ask; ``max_time`` is for both together.
 
-    Returns what ``run_fit`` does. A calibration that is stopped leaves the fit as it is, without a calibrator.
+    A calibration that is stopped leaves the fit as it is, without a calibrator.
     """
-    run: Callable[..., Fitted] = run_pair_fit if spec.scheme else run_fit
-    kind = resolve_calibration(params)
-    if kind is None:
-        return run(params, data, spec, start, task)
+    data, spec, kind = fit.data, fit.spec, resolve_calibration(params)
+    assert kind is not None
     began = time.perf_counter()
     # Before the long work, as it refuses classes that are too small.
     rows = data.X[data.rows] if spec.kernel.name != "precomputed" and data.is_table else None
     as_theirs = params["calibration"] is None  # probability=True is scikit-learn's, which takes any class
     folds = folds_for_calibration(data.y, data.weight, N_FOLDS, X=rows, classes=data.classes, allow_single=as_theirs)
-    whole = run(params, data, spec, start, task)
+    whole = run_fit(fit, params, start, task)
     ended = _what_ended(whole.certificate)
     if ended:
         return replace(whole, missing=ended)
     calibration = _Calibration(params, data, spec, whole, began)
     try:
-        with progress_line(int(params["verbose"]), f"{spec.scheme or spec.machine.name} calibration") as show:
+        with progress_line(int(params["verbose"]), f"{spec.name} calibration") as show:
             monitor = make_monitor(params, show, task)
             scores = calibration.held_out_scores(folds, monitor, of_pairs=kind == COUPLING)
         if scores is None:
@@ -138,25 +135,18 @@ class _Calibration:
         4.0 / 4.8 (C=10), 4.5 / 5.0 (letter). For binary problems a seed saves one step in seven and costs a pass over
         the kernel: ovo 8.4 / 6.5 (satimage), 10.7 / 9.4 (letter), ova 15.8 / 9.6 (satimage, C=1000).
         """
-        spec, part, store = self.spec, self.data.subset(train), self.whole.store
-        model: Model
-        if spec.scheme:
-            fit = PairFit.of(part, spec, store)
-            batch, certificate = solve_and_certify_pairs(params, fit, None, monitor)
-            model = fit.model(batch.solutions.amounts, batch.solutions.biases)
-            error = batch.error
-        else:
-            problem = DualProblem(part, spec.machine, spec.kernel, spec.loss, spec.bias, given_store=store)
+        fit: Fit = kernel_fit(params, self.data.subset(train), self.spec, self.whole.store)
+        seed = None
+        if isinstance(fit, KernelFit) and not is_one_vs_all(fit.problem):
             whole: SolverState = self.whole.state
-            seed = None if is_one_vs_all(problem) else replace(whole, amounts=whole.amounts[train], scores=None)
-            solution, certificate = solve_and_certify(params, problem, spec, seed, monitor)
-            model = KernelModel.from_amounts(problem, solution.state.amounts, solution.state.bias)
-            error = solution.error
-        if error is not None:
-            raise error
+            seed = replace(whole, amounts=whole.amounts[train], scores=None)
+        certificate = fit.solve(seed, monitor)
+        if fit.error is not None:
+            raise fit.error
         self.certificates.append(certificate)
         ended = _what_ended(certificate)
         self.ended = "" if ended == StopReason.MAX_TIME.value else ended  # a model that lacked time still scores
+        model: Model = fit.model()
         return model
 
     def _seconds_left(self) -> float:

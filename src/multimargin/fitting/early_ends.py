@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from multimargin._typing import DataMatrix
 from multimargin.fitting.causes import likely_cause
-from multimargin.fitting.machine import Fitted
+from multimargin.fitting.driver import Fitted
 from multimargin.fitting.spec import FitSpec
 from multimargin.solvers.report import StopReason
 

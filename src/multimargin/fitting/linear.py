@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,20 +14,20 @@ from multimargin._typing import FloatArray, IntArray
 from multimargin.base.errors import InvalidParameterError
 from multimargin.base.resources import check_room
 from multimargin.fitting import parameters as check
+from multimargin.fitting.driver import Fitted, run_fit
 from multimargin.fitting.linear_pair_points import PairPoints
 from multimargin.fitting.linear_pair_settling import certify_settled, feasible_points, settle_pairs
 from multimargin.fitting.linear_pairs import SolvedPairs, solve_pairs
-from multimargin.fitting.machine import SMALL_PROBLEM, SMALL_PROBLEM_TOL, Fitted, make_monitor
+from multimargin.fitting.machine import SMALL_PROBLEM, SMALL_PROBLEM_TOL
 from multimargin.fitting.pairs import PairFit, PairState
 from multimargin.fitting.pairs import check_start as check_pair_start
-from multimargin.fitting.progress import FitTask, progress_line
+from multimargin.fitting.progress import FitTask
 from multimargin.fitting.spec import FitSpec, linear_bias
 from multimargin.kernels.store import check_rows
 from multimargin.models.linear_model import LinearModel
 from multimargin.problems.coupling import coefficients
 from multimargin.problems.problem import Bias, DualProblem
 from multimargin.problems.schemes import Slices
-from multimargin.problems.separability import refuse_if_inseparable
 from multimargin.problems.training_set import TrainingSet
 from multimargin.solvers.certificate import Certificate, certify
 from multimargin.solvers.certificate_table import worst_of
@@ -107,31 +108,18 @@ def check_weights(n_features: int, n_functions: int) -> None:
     )
 
 
-def run_linear_fit(params: dict[str, Any], data: TrainingSet, spec: FitSpec, start: Any, task: FitTask) -> Fitted:
-    """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C."""
+def linear_fit(params: dict[str, Any], data: TrainingSet, spec: FitSpec) -> LinearMachineFit | LinearPairsFit:
+    """Return the fit of a machine, or of the pairs of a scheme; refuse data that are too large for it."""
     check_rows(data.X)
     check_weights(data.X.shape[1], data.n_classes * (data.n_classes - 1) // 2 if spec.scheme else data.n_classes)
+    return (LinearPairsFit if spec.scheme else LinearMachineFit)(params, data, spec)
+
+
+def _limits(params: dict[str, Any], data: TrainingSet, spec: FitSpec) -> LinearLimits:
     max_time = float("inf") if params["max_time"] is None else float(params["max_time"])
-    fit = _PairwiseFit(data, spec, max_time) if spec.scheme else _MachineFit(data, spec)
     small = len(data.y) * spec.machine.table(data.n_classes).class1.shape[1] <= SMALL_PROBLEM
     extra_tol = SMALL_PROBLEM_TOL if small else 0.0
-    limits = LinearLimits(spec.tol, int(params["max_iter"]), max_time, extra_tol, params["solver"])
-    with progress_line(int(params["verbose"]), spec.scheme or spec.machine.name) as show:
-        monitor = make_monitor(params, show, task)
-        with threadpool_limits(limits=1, user_api="blas"):  # sums have the same bits for any number of threads
-            certificate = fit.solve(limits, start, monitor)
-    if fit.error is not None and not isinstance(fit.error, KeyboardInterrupt):
-        raise fit.error
-    unfinished = certificate.stop_reason != StopReason.CONVERGED.value
-    keep = bool(params["warm_start"]) or unfinished
-    attributes = fit.attributes() | {
-        "certificate_": certificate,
-        "n_iter_": max(1, int(np.max(fit.n_iter))),  # as in scikit-learn the largest of all parts
-        "fit_status_": int(unfinished),
-        "_spec": spec,
-        "_state": (fit.state(), data.classes) if keep else None,
-    }
-    return Fitted(fit.error, certificate, attributes, fit.state(), None)  # type: ignore[arg-type]
+    return LinearLimits(spec.tol, int(params["max_iter"]), max_time, extra_tol, params["solver"])
 
 
 def with_weights(start: Any, model: LinearModel) -> Any:
@@ -142,29 +130,37 @@ def with_weights(start: Any, model: LinearModel) -> Any:
 
 
 def run_seeded_fit(params: dict[str, Any], data: TrainingSet, spec: FitSpec, start: Any, task: FitTask) -> Fitted:
-    """As ``run_linear_fit``; where it stalls on its way from another problem's solution, from nothing once more."""
-    seeded = run_linear_fit(params, data, spec, start, task)
+    """As ``run_fit``; where it stalls on its way from another problem's solution, from nothing once more."""
+    seeded = run_fit(linear_fit(params, data, spec), params, start, task)
     if start is None or seeded.certificate.stop_reason != StopReason.STALLED.value:
         return seeded
-    return run_linear_fit(params, data, spec, None, task)
+    return run_fit(linear_fit(params, data, spec), params, None, task)
 
 
-class _MachineFit:
-    """A machine that sees all classes."""
+class LinearMachineFit:
+    """The fit of a machine that sees all classes."""
 
-    def __init__(self, data: TrainingSet, spec: FitSpec) -> None:
+    store = None
+
+    def __init__(self, params: dict[str, Any], data: TrainingSet, spec: FitSpec) -> None:
+        self.data, self.spec, self.limits = data, spec, _limits(params, data, spec)
         self.problem = DualProblem(data, spec.machine, spec.kernel, spec.loss, spec.bias)
-        self.spec = spec
         self.error: BaseException | None = None
-        self.n_iter = np.zeros(0, dtype=np.int64)
 
-    def solve(
-        self, limits: LinearLimits, start: SolverState | None, monitor: FitMonitor[dict[str, Any]]
-    ) -> Certificate:
+    @property
+    def n_iter(self) -> int:
+        return max(1, self.solution.report.n_iter)
+
+    def problems(self) -> Iterator[DualProblem]:
+        yield self.problem
+
+    def solve(self, start: SolverState | None, monitor: FitMonitor[dict[str, Any]]) -> Certificate:
+        with threadpool_limits(limits=1, user_api="blas"):  # sums have the same bits for any number of threads
+            return self._solve(start, monitor)
+
+    def _solve(self, start: SolverState | None, monitor: FitMonitor[dict[str, Any]]) -> Certificate:
+        limits = self.limits
         check_start(self.problem, start)
-        if np.isinf(self.problem.data.C).any():
-            refuse_if_inseparable(self.problem)
-
         points: FitMonitor[LinearPoint] = monitor.map(self._attributes_of)
         if limits.solver in METHODS:
             check_squared(limits.solver, self.problem)
@@ -174,7 +170,7 @@ class _MachineFit:
             self.solution = solve_by_decomposition(limits.solver, self.problem, limits, start, points)
         else:
             self.solution = solve_linear(self.problem, limits, start, points)
-        self.error, self.n_iter = self.solution.error, np.array([self.solution.report.n_iter])
+        self.error = self.solution.error
         core = Solution(self.solution.point.state, self.solution.report, self.error)
         return certify(
             self.problem, core, tol=self.spec.tol, solver=self.solution.solver, reason=REASONS[limits.solver]
@@ -183,8 +179,15 @@ class _MachineFit:
     def state(self) -> SolverState:
         return replace(self.solution.point.state, scores=None)
 
+    def model(self) -> LinearModel:
+        model: LinearModel = self.attributes()["_model"]
+        return model
+
     def attributes(self) -> dict[str, Any]:
         return self._attributes_of(self.solution.point)
+
+    def trace(self, certificate: Certificate) -> None:
+        """There is none."""
 
     def _attributes_of(self, point: LinearPoint) -> dict[str, Any]:
         problem, state = self.problem, point.state
@@ -196,20 +199,30 @@ class _MachineFit:
         return _attributes(problem.data, model, LinearDual(problem.data.rows[used], beta[used]))
 
 
-class _PairwiseFit:
-    """One binary machine for each pair of classes."""
+class LinearPairsFit:
+    """The fit of one binary machine for each pair of classes."""
 
-    def __init__(self, data: TrainingSet, spec: FitSpec, max_time: float) -> None:
-        self.clock = Clock(max_time)  # one for everything: a pair may cost less than to look at it
+    store = None
+
+    def __init__(self, params: dict[str, Any], data: TrainingSet, spec: FitSpec) -> None:
+        self.data, self.spec, self.limits = data, spec, _limits(params, data, spec)
+        self.clock = Clock(self.limits.max_time)  # one for everything: a pair may cost less than to ask for the time
         self.fit = PairFit.of(data, spec)
         self.error: BaseException | None = None
 
     @property
-    def n_iter(self) -> IntArray:
-        return self.settled.n_iter
+    def n_iter(self) -> int:
+        return max(1, int(self.settled.n_iter.max()))  # as in scikit-learn the largest of all parts
 
-    def solve(self, limits: LinearLimits, start: PairState | None, monitor: FitMonitor[dict[str, Any]]) -> Certificate:
-        clock = self.clock
+    def problems(self) -> Iterator[DualProblem]:
+        return map(self.fit.dual_problem, self.fit.problems)
+
+    def solve(self, start: PairState | None, monitor: FitMonitor[dict[str, Any]]) -> Certificate:
+        with threadpool_limits(limits=1, user_api="blas"):  # sums have the same bits for any number of threads
+            return self._solve(start, monitor)
+
+    def _solve(self, start: PairState | None, monitor: FitMonitor[dict[str, Any]]) -> Certificate:
+        limits, clock = self.limits, self.clock
         if limits.solver in OF_PAPERS:
             raise ValueError(
                 f"solver={limits.solver!r} does not apply to multi_class={self.fit.spec.scheme!r}; use "
@@ -217,9 +230,6 @@ class _PairwiseFit:
             )
         if start is not None:
             check_pair_start(self.fit, start)
-        if np.isinf(self.fit.data.C).any():
-            for binary in self.fit.problems:
-                refuse_if_inseparable(self.fit.dual_problem(binary))
 
         def at(amounts: FloatArray) -> dict[str, Any]:  # an exact bias is not known yet
             start = SolvedPairs.at(self.fit, None)
@@ -233,8 +243,15 @@ class _PairwiseFit:
     def state(self) -> PairState:
         return PairState(Slices(self.settled.points.amounts, self.fit.problems.starts))
 
+    def model(self) -> LinearModel:
+        model: LinearModel = self.attributes()["_model"]
+        return model
+
     def attributes(self) -> dict[str, Any]:
         return self._attributes_of(self.settled.points)
+
+    def trace(self, certificate: Certificate) -> None:
+        """There is none."""
 
     def _attributes_of(self, points: PairPoints) -> dict[str, Any]:
         """The model of these points."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 from multimargin.base.matrices import as_published, is_sparse, public_coefficients
 from multimargin.base.resources import cache_bytes, n_threads
 from multimargin.fitting import parameters as check
-from multimargin.fitting.progress import FitTask, progress_line
 from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.rounding import fits_float32
 from multimargin.kernels.spec import KernelSpec
@@ -21,12 +20,11 @@ from multimargin.problems.problem import Bias, DualProblem
 from multimargin.problems.training_set import TrainingSet
 from multimargin.solvers.certificate import Certificate, certify
 from multimargin.solvers.core import Solution, SolverState, StateWatch
-from multimargin.solvers.effort import joined, with_narrow_gap, work_left, work_limit
+from multimargin.solvers.effort import NarrowGap, joined, work_left, work_limit
 from multimargin.solvers.frank_wolfe import driver as frank_wolfe
 from multimargin.solvers.monitor import FitMonitor
 from multimargin.solvers.options import Precision, SolverChoice, SolverOptions
-from multimargin.solvers.proximal_bias import solve
-from multimargin.solvers.report import Progress, StopReason
+from multimargin.solvers.proximal_bias import solve_by_bias_rule
 from multimargin.solvers.separable import is_one_vs_all, solve_one_vs_all
 from multimargin.solvers.trace import Trace
 
@@ -118,141 +116,96 @@ def _is_small(params: dict[str, Any], problem: DualProblem) -> bool:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """What a fit leaves: the exception that ended it, if one did, its certificate and the estimator's attributes.
+@dataclass(frozen=True)
+class _Plan:
+    """A solver with its options, and what the certificate says of it."""
 
-    ``state`` and ``store`` are what other fits on the same data begin with. After a calibration ``folds`` is the
-    certificate of the worst of its models, or ``missing`` says why it gave no probabilities.
-    """
-
-    error: BaseException | None
-    certificate: Certificate
-    attributes: dict[str, Any]
-    state: Any
-    store: KernelStore
-    folds: Certificate | None = None
-    missing: str = ""
+    solve: Callable[[DualProblem, SolverOptions, SolverState | None, StateWatch], Solution]
+    options: SolverOptions
+    name: str
+    reason: str
 
 
-def run_fit(
-    params: dict[str, Any],
-    data: TrainingSet,
-    spec: FitSpec,
-    start: SolverState | None,
-    task: FitTask,
-    store: KernelStore | None = None,
-) -> Fitted:
-    """Solve, certify, and make the attributes. Raises what a callback raised, except Ctrl-C.
-
-    ``store`` is that of another fit on the same data with the same kernel, if there was one.
-    """
-    problem = DualProblem(data, spec.machine, spec.kernel, spec.loss, spec.bias, given_store=store)
-    with progress_line(int(params["verbose"]), spec.machine.name) as show:
-        monitor: FitMonitor[SolverState] = make_monitor(params, show, task).map(
-            lambda state: make_attributes(problem, state)
-        )
-        solution, certificate = solve_and_certify(params, problem, spec, start, monitor)
-        _show_end(show, solution, certificate, problem)
-    if solution.error is not None and not isinstance(solution.error, KeyboardInterrupt):
-        raise solution.error
-    attributes = make_attributes(problem, solution.state)
-    n_iter = np.array([max(1, solution.report.n_iter)], dtype=np.int32)
-    attributes |= fitted_attributes(params, certificate, n_iter, spec, (solution.state, data.classes))
-    if params["trace"]:
-        traces = list(solution.report.traces)
-        by_class = is_one_vs_all(problem) and params["solver"] != frank_wolfe.FRANK_WOLFE  # which sees all at once
-        attributes["trace_"] = traces if by_class else end_trace(traces[0], certificate)
-    return Fitted(solution.error, certificate, attributes, solution.state, problem.store)
-
-
-def solve_and_certify(
-    params: dict[str, Any],
-    problem: DualProblem,
-    spec: FitSpec,
-    start: SolverState | None,
-    watch: StateWatch,
-) -> tuple[Solution, Certificate]:
-    """Choose the solver and its options by the parameters, and run it; once more where the gap is too wide."""
-
-    def go_on(left: dict[str, Any], tol: float, last: Solution) -> tuple[Solution, Certificate]:
-        solution, certificate = _solve_once(left, problem, replace(spec, tol=tol), last.state, watch)
-        return replace(solution, report=joined(last.report, solution.report)), certificate
-
-    first, n = _solve_once(params, problem, spec, start, watch), problem.n_examples
-    return with_narrow_gap(params, spec.tol, first, go_on, lambda last: work_left(n, last.report.phases))
-
-
-def _solve_once(
-    params: dict[str, Any],
-    problem: DualProblem,
-    spec: FitSpec,
-    start: SolverState | None,
-    watch: StateWatch,
-) -> tuple[Solution, Certificate]:
+def _plan(params: dict[str, Any], problem: DualProblem, spec: FitSpec) -> _Plan:
     if params["solver"] == frank_wolfe.FRANK_WOLFE:  # of the core's options it takes tol, the limits and the threads
         options = make_options(params, spec, problem.n_examples, SolverChoice.S2DO, small=False)
-        solution = frank_wolfe.solve(problem, options, start, watch)
-        return solution, certify(problem, solution, tol=spec.tol, solver=frank_wolfe.FRANK_WOLFE, reason="asked for")
+        return _Plan(frank_wolfe.solve, options, frank_wolfe.FRANK_WOLFE, "asked for")
     binary, choice = is_one_vs_all(problem), params["solver"]
     solver, reason = choose_binary_solver(choice, problem.kernel) if binary else choose_solver(choice, problem)
     options = make_options(params, spec, problem.n_examples, solver, small=_is_small(params, problem))
     options = with_precision(options, spec.kernel, problem.data)
-    solution = (solve_one_vs_all if binary else solve)(problem, options, start, watch)
-    name = binary_solver_name(params["solver"]) if binary else solver.value
-    return solution, certify(problem, solution, tol=spec.tol, solver=name, reason=reason)
+    name = binary_solver_name(choice) if binary else solver.value
+    return _Plan(solve_one_vs_all if binary else solve_by_bias_rule, options, name, reason)
 
 
-def fitted_attributes(
-    params: dict[str, Any], certificate: Certificate, n_iter: np.ndarray, spec: FitSpec, state: tuple[Any, np.ndarray]
-) -> dict[str, Any]:
-    """Return the attributes that say how a fit went, and what a warm start goes on from."""
-    unfinished = certificate.stop_reason != StopReason.CONVERGED.value
-    return {
-        "certificate_": certificate,
-        "n_iter_": n_iter,
-        "fit_status_": int(unfinished),
-        "_spec": spec,
-        "_state": state if bool(params["warm_start"]) or unfinished else None,
-    }
+class KernelFit:
+    """The fit of a machine that sees all classes.
+
+    Parameters
+    ----------
+    store : KernelStore or None
+        Of another fit on the same data with the same kernel, if there was one.
+    """
+
+    def __init__(
+        self, params: dict[str, Any], data: TrainingSet, spec: FitSpec, store: KernelStore | None = None
+    ) -> None:
+        self.params, self.data, self.spec = params, data, spec
+        self.problem = DualProblem(data, spec.machine, spec.kernel, spec.loss, spec.bias, given_store=store)
+        self.error: BaseException | None = None
+
+    @property
+    def n_iter(self) -> np.ndarray:
+        return np.array([max(1, self.solution.report.n_iter)], dtype=np.int32)
+
+    @property
+    def store(self) -> KernelStore:
+        return self.problem.store
+
+    def problems(self) -> Iterator[DualProblem]:
+        yield self.problem
+
+    def solve(self, start: SolverState | None, monitor: FitMonitor[dict[str, Any]]) -> Certificate:
+        """Choose the solver and its options by the parameters, and run it; once more where the gap is too wide."""
+        problem, gap = self.problem, NarrowGap(self.params, self.spec.tol)
+        states: FitMonitor[SolverState] = monitor.map(self._attributes_at)
+        params, spec, before = self.params, self.spec, None
+        while True:
+            plan = _plan(params, problem, spec)
+            solution = plan.solve(problem, plan.options, start, states)
+            found = certify(problem, solution, tol=spec.tol, solver=plan.name, reason=plan.reason)
+            if before is not None:
+                solution = replace(solution, report=joined(before, solution.report))
+            again = gap.next(found, work_left(problem.n_examples, solution.report.phases))
+            if again is None or gap.certificate is None:
+                break
+            params, spec = again[0], replace(self.spec, tol=again[1])
+            before, start = solution.report, solution.state
+        self.solution, self.error = solution, solution.error
+        return gap.certificate or found
+
+    def state(self) -> SolverState:
+        return self.solution.state
+
+    def model(self) -> KernelModel:
+        state = self.solution.state
+        return KernelModel.from_amounts(self.problem, state.amounts, state.bias)
+
+    def attributes(self) -> dict[str, Any]:
+        return make_attributes(self.problem, self.solution.state)
+
+    def _attributes_at(self, state: SolverState) -> dict[str, Any]:
+        return make_attributes(self.problem, state)
+
+    def trace(self, certificate: Certificate) -> Trace | list[Trace]:
+        traces = list(self.solution.report.traces)
+        by_class = is_one_vs_all(self.problem) and self.params["solver"] != frank_wolfe.FRANK_WOLFE
+        return traces if by_class else end_trace(traces[0], certificate)  # Frank and Wolfe's sees all classes at once
 
 
 def end_trace(trace: Trace, certificate: Certificate) -> Trace:
     """Return the trace with the certificate's numbers in its last point: the core knows no primal of a hard margin."""
     return trace.ending_at(violation=certificate.kkt_violation, dual=certificate.dual, primal=certificate.primal)
-
-
-def make_monitor(params: dict[str, Any], show: Callable[[Progress], None], task: FitTask) -> FitMonitor[dict[str, Any]]:
-    """Return the monitor that shows a moment and asks the user's functions; its states are fitted attributes."""
-    on_progress = params["on_progress"]
-    if not (params["verbose"] or on_progress is not None or task.active):
-        return FitMonitor()
-
-    def watch(progress: Progress, attributes: Callable[[], dict[str, Any]]) -> bool:
-        show(progress)
-        stop = on_progress is not None and bool(on_progress(progress))
-        return task.moment(attributes) or stop
-
-    return FitMonitor(watch)
-
-
-def _show_end(
-    show: Callable[[Progress], None], solution: Solution, certificate: Certificate, problem: DualProblem
-) -> None:
-    report = solution.report
-    show(
-        Progress(
-            iteration=report.n_iter,
-            seconds=report.seconds,
-            violation=certificate.kkt_violation,
-            dual=certificate.dual,
-            primal=certificate.primal,
-            n_active=problem.n_examples,
-            n_support=int((solution.state.amounts > 0).any(axis=1).sum()),
-            kernel_rows=report.kernel_rows,
-            cache_hits=report.cache_hits,
-        )
-    )
 
 
 def make_attributes(problem: DualProblem, state: SolverState) -> dict[str, Any]:

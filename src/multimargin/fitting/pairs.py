@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,18 +13,15 @@ import numpy as np
 from multimargin._typing import FloatArray
 from multimargin.base.resources import n_threads
 from multimargin.fitting.machine import (
-    Fitted,
+    KernelFit,
     binary_solver_name,
     choose_binary_solver,
     choose_solver,
     end_trace,
-    fitted_attributes,
-    make_monitor,
     make_options,
     with_precision,
 )
 from multimargin.fitting.pair_certificates import certify_together
-from multimargin.fitting.progress import FitTask, progress_line
 from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.rounding import kernel_sizes
 from multimargin.kernels.store import KernelStore
@@ -32,7 +29,6 @@ from multimargin.models.pair_model import PairModel, model_attributes
 from multimargin.problems.machines import MACHINES
 from multimargin.problems.problem import Bias, DualProblem, Loss
 from multimargin.problems.schemes import BinaryProblem, BinaryProblems, Slices, pair_problems
-from multimargin.problems.separability import refuse_if_inseparable
 from multimargin.problems.training_set import TrainingSet
 from multimargin.solvers.binary import (
     Batch,
@@ -48,11 +44,12 @@ from multimargin.solvers.binary import (
 from multimargin.solvers.certificate import Certificate, Objectives, assemble
 from multimargin.solvers.certificate_table import worst_of
 from multimargin.solvers.core import Solution, SolverState, run_core
-from multimargin.solvers.effort import with_narrow_gap, work_left
+from multimargin.solvers.effort import NarrowGap, work_left
 from multimargin.solvers.monitor import FitMonitor, Watch
 from multimargin.solvers.options import SolverChoice, SolverOptions
 from multimargin.solvers.report import Progress, SolverReport, StopReason
 from multimargin.solvers.report_table import Reports
+from multimargin.solvers.trace import Trace
 
 # Pairs with at most this many examples are solved beyond tol: see fitting.SMALL_PROBLEM.
 SMALL_PAIR = 256
@@ -138,67 +135,71 @@ class PairFit:
         )
 
 
-def run_pair_fit(
-    params: dict[str, Any],
-    data: TrainingSet,
-    spec: FitSpec,
-    start: PairState | None,
-    task: FitTask,
-    store: KernelStore | None = None,
-) -> Fitted:
-    """Solve all pairs, certify them, and make the attributes. Raises what a callback raised, except Ctrl-C.
+class OneVsOneFit:
+    """The fit of all pairs of classes; ``store`` as of KernelFit."""
 
-    ``store`` is that of another fit on the same data with the same kernel, if there was one.
-    """
-    fit = PairFit.of(data, spec, store)
-    if start is not None:
-        check_start(fit, start)
-    if np.isinf(data.C).any():
-        for problem in fit.problems:
-            refuse_if_inseparable(fit.dual_problem(problem))
-    with progress_line(int(params["verbose"]), spec.scheme) as show:
-        monitor = make_monitor(params, show, task)
-        batch, certificate = solve_and_certify_pairs(params, fit, start, monitor)
-        show(_last_moment(fit, batch.solutions))
-    if batch.error is not None and not isinstance(batch.error, KeyboardInterrupt):
-        raise batch.error
-    attributes = pair_attributes(fit, batch.solutions)
-    reports = batch.solutions.reports
-    n_iter = np.maximum(1, reports.columns["n_iter"]).astype(np.int32)
-    state = PairState(batch.solutions.amounts)
-    attributes |= fitted_attributes(params, certificate, n_iter, spec, (state, data.classes))
-    if params["trace"]:
-        recorded = [trace for each in reports.traces for trace in each]
-        attributes["trace_"] = [end_trace(*each) for each in zip(recorded, certificate.parts, strict=True)]
-    return Fitted(batch.error, certificate, attributes, state, fit.store)
+    def __init__(
+        self, params: dict[str, Any], data: TrainingSet, spec: FitSpec, store: KernelStore | None = None
+    ) -> None:
+        self.params, self.data, self.spec = params, data, spec
+        self.fit = PairFit.of(data, spec, store)
+        self.error: BaseException | None = None
+
+    @property
+    def n_iter(self) -> np.ndarray:
+        n_iter: np.ndarray = np.maximum(1, self.solutions.reports.columns["n_iter"]).astype(np.int32)
+        return n_iter
+
+    @property
+    def store(self) -> KernelStore:
+        return self.fit.store
+
+    def problems(self) -> Iterator[DualProblem]:
+        return map(self.fit.dual_problem, self.fit.problems)
+
+    def solve(self, start: PairState | None, monitor: FitMonitor[dict[str, Any]]) -> Certificate:
+        """Solve all pairs with the options that the parameters ask for; once more where the gap of one is too wide."""
+        if start is not None:
+            check_start(self.fit, start)
+        fit, gap, starts = self.fit, NarrowGap(self.params, self.spec.tol), None if start is None else start.amounts
+        states: FitMonitor[Slices] = monitor.map(lambda amounts: _attributes_so_far(self.fit, amounts))
+        params, before = self.params, None
+        while True:
+            options, solver, reason = _plan(params, fit)
+            if fit.spec.bias is Bias.EXACT:
+                batch = solve_batch(fit.store, fit.problems, fit.spec.loss, options, starts, states)
+            else:
+                batch = _InTurn(fit, options, monitor).run(starts)
+            found, solutions = certify_pairs(fit, batch.solutions, solver, reason), batch.solutions
+            if before is not None:
+                solutions = replace(solutions, reports=solutions.reports.after(before))
+            again = gap.next(found, work_left(len(self.data.y), solutions.reports.phases))
+            if again is None or gap.certificate is None:
+                break
+            params, fit = again[0], replace(fit, spec=replace(self.spec, tol=again[1]))
+            before, starts = solutions.reports, solutions.amounts
+        self.solutions, self.error = solutions, batch.error
+        return gap.certificate or found
+
+    def state(self) -> PairState:
+        return PairState(self.solutions.amounts)
+
+    def model(self) -> PairModel:
+        return self.fit.model(self.solutions.amounts, self.solutions.biases)
+
+    def attributes(self) -> dict[str, Any]:
+        return model_attributes(self.data, self.model())
+
+    def trace(self, certificate: Certificate) -> list[Trace]:
+        recorded = [trace for each in self.solutions.reports.traces for trace in each]
+        return [end_trace(*each) for each in zip(recorded, certificate.parts, strict=True)]
 
 
-def solve_and_certify_pairs(
-    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: Watch[dict[str, Any]] | None
-) -> tuple[Batch, Certificate]:
-    """Solve all pairs with the options that the parameters ask for; once more where the gap of a pair is too wide."""
-
-    def go_on(left: dict[str, Any], tol: float, last: Batch) -> tuple[Batch, Certificate]:
-        state = PairState(last.solutions.amounts)
-        batch, certificate = _solve_once(left, replace(fit, spec=replace(fit.spec, tol=tol)), state, watch)
-        reports = batch.solutions.reports.after(last.solutions.reports)
-        return replace(batch, solutions=replace(batch.solutions, reports=reports)), certificate
-
-    first = _solve_once(params, fit, start, watch)
-    return with_narrow_gap(
-        params,
-        fit.spec.tol,
-        first,
-        go_on,
-        lambda last: work_left(len(fit.data.y), last.solutions.reports.phases),
-    )
-
-
-def _solve_once(
-    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: Watch[dict[str, Any]] | None
-) -> tuple[Batch, Certificate]:
-    batch, solver, reason = _solve(params, fit, start, watch)
-    return batch, certify_pairs(fit, batch.solutions, solver, reason)
+def kernel_fit(
+    params: dict[str, Any], data: TrainingSet, spec: FitSpec, store: KernelStore | None = None
+) -> KernelFit | OneVsOneFit:
+    """Return the fit of a machine, or of the pairs of a scheme."""
+    return (OneVsOneFit if spec.scheme else KernelFit)(params, data, spec, store)
 
 
 def check_start(fit: PairFit, start: PairState) -> None:
@@ -211,24 +212,16 @@ def check_start(fit: PairFit, start: PairState) -> None:
         )
 
 
-def _solve(
-    params: dict[str, Any], fit: PairFit, start: PairState | None, watch: Watch[dict[str, Any]] | None
-) -> tuple[Batch, str, str]:
-    starts = None if start is None else start.amounts
+def _plan(params: dict[str, Any], fit: PairFit) -> tuple[SolverOptions, str, str]:
+    """Return the options, what certificates call the solver, and the reason for it."""
     if fit.spec.bias is not Bias.EXACT:
         solver, reason = choose_solver(params["solver"], fit.dual_problem(fit.problems[0]))
-        small = fit.is_small and params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value)
-        options = make_options(params, fit.spec, len(fit.data.y), solver, small=small)
-        options = with_precision(options, fit.spec.kernel, fit.data)
-        return _InTurn(fit, options, watch).run(starts), solver.value, reason
-    solver, reason = choose_binary_solver(params["solver"], fit.spec.kernel)
-    small = fit.is_small and params["solver"] == "auto"
+        small, name = fit.is_small and params["solver"] in ("auto", SolverChoice.TWO_LEVEL.value), solver.value
+    else:
+        solver, reason = choose_binary_solver(params["solver"], fit.spec.kernel)
+        small, name = fit.is_small and params["solver"] == "auto", binary_solver_name(params["solver"])
     options = make_options(params, fit.spec, len(fit.data.y), solver, small=small)
-    options = with_precision(options, fit.spec.kernel, fit.data)
-
-    monitor: FitMonitor[Slices] = FitMonitor(watch).map(lambda amounts: _attributes_so_far(fit, amounts))
-    batch = solve_batch(fit.store, fit.problems, fit.spec.loss, options, starts, monitor)
-    return batch, binary_solver_name(params["solver"]), reason
+    return with_precision(options, fit.spec.kernel, fit.data), name, reason
 
 
 def _attributes_so_far(fit: PairFit, amounts: Slices) -> dict[str, Any]:
@@ -370,12 +363,3 @@ def pair_scores_at(fit: PairFit, problem: BinaryProblem, amounts: FloatArray) ->
         return np.zeros(len(problem.rows))
     points = fit.data.kernel_data[problem.rows]
     return fit.store.scores(problem.rows[used], np.ascontiguousarray(beta[used, None]), points, n_threads())[:, 0]
-
-
-def pair_attributes(fit: PairFit, solutions: BinarySolutions) -> dict[str, Any]:
-    """Return the attributes of a solved fit; enough to predict."""
-    return model_attributes(fit.data, fit.model(solutions.amounts, solutions.biases))
-
-
-def _last_moment(fit: PairFit, solutions: BinarySolutions) -> Progress:
-    return progress_of(solutions.reports.total(), len(fit.data.y), int((solutions.amounts.flat > 0).sum()))

@@ -11,11 +11,10 @@ import numpy as np
 
 from multimargin._typing import FloatArray
 from multimargin.base.resources import n_threads
-from multimargin.fitting.machine import solve_and_certify
-from multimargin.fitting.pairs import ENDS, PairFit, PairState, solve_and_certify_pairs
+from multimargin.fitting.machine import KernelFit
+from multimargin.fitting.pairs import ENDS, OneVsOneFit, PairState
 from multimargin.fitting.warm_starts import scaled
 from multimargin.model_selection.scoring import Decision, Point, Stop, decide_pairs, decide_scores
-from multimargin.models.kernel_model import KernelModel
 from multimargin.problems.coupling import coefficients
 from multimargin.problems.problem import DualProblem
 from multimargin.solvers.certificate import Certificate
@@ -110,15 +109,14 @@ class MachinePath(_Path):
         self, C: float, start: SolverState | None
     ) -> tuple[SolverState, Certificate, BaseException | None, Callable[[], tuple[Decision, int]]]:
         """Train at one C."""
-        problem = self._problem(C)
-        monitor: FitMonitor[Any] = FitMonitor(None if self.stop is None else self.watch)
-        solution, certificate = solve_and_certify(self.work.params, problem, self.spec, start, monitor)
+        fit = KernelFit(self.work.params, self.data.at(C), self.spec, self.store)
+        certificate = fit.solve(start, FitMonitor(None if self.stop is None else self.watch))
 
         def decide() -> tuple[Decision, int]:
-            model = KernelModel.from_amounts(problem, solution.state.amounts, solution.state.bias)
+            model = fit.model()
             return decide_scores(self.held_out(model.support, model.beta) + model.intercept), len(model.support)
 
-        return solution.state, certificate, solution.error, decide
+        return fit.state(), certificate, fit.error, decide
 
 
 class PairPath(_Path):
@@ -132,18 +130,16 @@ class PairPath(_Path):
         self, C: float, start: PairState | None
     ) -> tuple[PairState, Certificate, BaseException | None, Callable[[], tuple[Decision, int]]]:
         """Train all pairs at one C."""
-        fit = PairFit.of(self.data.at(C), self.spec, self.store)
-        monitor: FitMonitor[Any] = FitMonitor(None if self.stop is None else self.watch)
-        batch, certificate = solve_and_certify_pairs(self.work.params, fit, start, monitor)
-        amounts = batch.solutions.amounts
+        fit = OneVsOneFit(self.work.params, self.data.at(C), self.spec, self.store)
+        certificate = fit.solve(start, FitMonitor(None if self.stop is None else self.watch))
 
         def decide() -> tuple[Decision, int]:
-            model = fit.model(amounts, batch.solutions.biases)
-            sums = [model.pair_beta(pair) for pair in range(len(amounts))]
+            model = fit.model()
+            sums = [model.pair_beta(pair) for pair in range(len(fit.solutions))]
             D = np.column_stack([self.held_out(model.support[at], beta[:, None])[:, 0] for at, beta in sums])
             decision = decide_pairs(
                 D + model.intercept, self.work.n_classes, self.work.params, self.spec.scheme, detail=True
             )
             return decision, len(model.support)
 
-        return PairState(amounts), certificate, batch.error, decide
+        return fit.state(), certificate, fit.error, decide

@@ -9,9 +9,9 @@ import numpy as np
 from multimargin._typing import DataMatrix, FloatArray, IntArray
 from multimargin.base.matrices import dense
 from multimargin.estimators.svc import SVC
+from multimargin.fitting.driver import Fitted, run_fit
 from multimargin.fitting.early_ends import warn_if_unfinished
-from multimargin.fitting.machine import Fitted, run_fit
-from multimargin.fitting.pairs import PairState, run_pair_fit
+from multimargin.fitting.pairs import PairState, kernel_fit
 from multimargin.fitting.progress import FitTask
 from multimargin.fitting.spec import prepare
 from multimargin.online.learner import ONE_VS_ALL, Kept, Learner
@@ -72,10 +72,7 @@ def _solve(
     duals[positions[places[found]]] = kept.duals[found]
     start = _start(learner, data, duals)
     task = FitTask(estimator, data.X, data.y)
-    if isinstance(start, PairState):
-        fitted = run_pair_fit(params, data, spec, start, task)
-    else:
-        fitted = run_fit(params, data, spec, start, task)
+    fitted = run_fit(kernel_fit(params, data, spec), params, start, task)
     warn_if_unfinished(fitted, data.X, spec)
     solution = _duals_of(learner, data, fitted.state)
     X = data.X[data.rows]

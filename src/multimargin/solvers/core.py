@@ -62,7 +62,9 @@ def solve(
     See      DGI11 Algorithm 1, cpp/core/solvers/multiclass/solve.cpp; proximal_bias.py for the exact bias.
     """
     if problem.bias is Bias.EXACT:
-        raise ValueError("The exact bias adds constraints that this solver does not know; use proximal_bias.solve.")
+        raise ValueError(
+            "The exact bias adds constraints that this solver does not know; use proximal_bias.solve_by_bias_rule."
+        )
     check_start(problem, start)
     if np.isinf(problem.data.C).any():
         refuse_if_inseparable(problem)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from multimargin.solvers.report import SolverReport, StopReason
 FEW_ROWS = 512
 WORK_ON_300_ROWS = 2e9
 
-Solved = TypeVar("Solved")
-
 
 def work_limit(n_examples: int) -> float:
     """Return the multiply-adds after which a fit ends as stalled."""
@@ -31,32 +29,34 @@ def work_left(n_examples: int, phases: Mapping[str, Any]) -> float:
     return work_limit(n_examples) - float(np.sum(phases.get("work", 0.0)))
 
 
-def with_narrow_gap(
-    params: dict[str, Any],
-    tol: float,
-    first: tuple[Solved, Certificate],
-    go_on: Callable[[dict[str, Any], float, Solved], tuple[Solved, Certificate]],
-    left_of: Callable[[Solved], float],
-) -> tuple[Solved, Certificate]:
-    """Go on from a solve that met tol while the dual is less than half of the primal, with a tenth of its violation.
+class NarrowGap:
+    """Goes on from a solve that met tol while the dual is less than half of the primal, to a tenth of its violation.
 
-    A violation of v bounds the gap by v sum C, which is much where C is large. ``go_on`` solves from the last solution
-    to a smaller tol, with the parameters' limits and those of work less what was spent. Ends when the gap is narrow, or
-    when a solve does not reach its tol or no longer helps, which is what rounding does.
+    A violation of v bounds the gap by v sum C, which is much where C is large. Ends when the gap is narrow, or when a
+    solve does not reach its tol or no longer helps, which is what rounding does. ``certificate`` is that of all solves.
     """
-    solved, certificate = first
-    while (violation := _violation_of_wide_gap(certificate)) > 0.0:
-        left, work = _limits_left(params, certificate), left_of(solved)
-        if left is None or work <= 0.0:
-            return solved, certificate
-        solved, found = go_on(params | left | {"max_work": work}, violation / 10, solved)
-        reached = found.stop_reason == StopReason.CONVERGED.value or _violation_of_wide_gap(found) > 0.0
-        found = _judged(found, tol, certificate)
-        helped = found.relative_gap <= 0.9 * certificate.relative_gap
-        certificate = found
-        if not (reached and helped):
-            break
-    return solved, certificate
+
+    def __init__(self, params: dict[str, Any], tol: float) -> None:
+        self.params, self.tol = params, tol
+        self.certificate: Certificate | None = None
+
+    def next(self, found: Certificate, work: float) -> tuple[dict[str, Any], float] | None:
+        """Return parameters and tol of the next solve, None where this was the last.
+
+        ``found`` is the certificate of the last solve, ``work`` what is left of the limit of work. The parameters'
+        limits are those of the fit less what was spent.
+        """
+        helped = True
+        if self.certificate is not None:
+            before = self.certificate
+            reached = found.stop_reason == StopReason.CONVERGED.value or _violation_of_wide_gap(found) > 0.0
+            found = _judged(found, self.tol, before)
+            helped = reached and found.relative_gap <= 0.9 * before.relative_gap
+        self.certificate = found
+        violation, left = _violation_of_wide_gap(found), _limits_left(self.params, found)
+        if not helped or violation <= 0.0 or left is None or work <= 0.0:
+            return None
+        return self.params | left | {"max_work": work}, violation / 10
 
 
 def _violation_of_wide_gap(certificate: Certificate) -> float:

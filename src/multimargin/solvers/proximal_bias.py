@@ -17,12 +17,10 @@ from multimargin._typing import FloatArray
 from multimargin.base.interrupts import allowed
 from multimargin.problems.coupling import coefficients
 from multimargin.problems.problem import Bias, DualProblem
-from multimargin.problems.separability import refuse_if_inseparable
 from multimargin.problems.separate_sums import NEGLIGIBLE
 from multimargin.problems.zero_sums import Account, balance, imbalance, movable_support, movable_without_harm
 from multimargin.solvers.certificate import Objectives, dual_gradient, evaluate
 from multimargin.solvers.core import Solution, SolverState, StateWatch, check_start, run_core
-from multimargin.solvers.core import solve as solve_without
 from multimargin.solvers.monitor import FitMonitor
 from multimargin.solvers.options import SolverOptions
 from multimargin.solvers.report import Progress, SolverReport, StopReason, add_phases
@@ -53,7 +51,7 @@ PROJECTION, PROJECTION_PASSES = 4e5, 30.0
 ROUNDING = 1e-16
 
 
-def solve(
+def solve_by_bias_rule(
     problem: DualProblem,
     options: SolverOptions,
     start: SolverState | None = None,
@@ -63,15 +61,14 @@ def solve(
 
     Solves   the dual of ``problem``, with an exact bias under sum_i beta_ic = 0, to a KKT violation at the reported
              b of at most ``options.tol``.
-    Given    a start that fits its examples and classes; its bias is where b begins.
+    Given    a start that fits its examples and classes; its bias is where b begins. A hard margin must exist.
     Returns  a Solution whose state is feasible, sums included, whatever ended the solve.
-    See      WWDOC Problem 2; solver.solve for the other rules.
+    See      WWDOC Problem 2; core.py for the other rules.
     """
-    if problem.bias is not Bias.EXACT:
-        return with_mirror_image(problem, solve_without(problem, options, start, watch))
     check_start(problem, start)
-    if np.isinf(problem.data.C).any():
-        refuse_if_inseparable(problem)
+    if problem.bias is not Bias.EXACT:
+        plain = None if start is None else replace(start, scores=None)
+        return with_mirror_image(problem, run_core(problem, options, plain, watch))
     return _Rounds(problem, options, start, watch).run()
 
 

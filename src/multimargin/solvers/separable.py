@@ -12,7 +12,6 @@ from multimargin.problems.coupling import coefficients
 from multimargin.problems.machines import MACHINES
 from multimargin.problems.problem import Bias, DualProblem
 from multimargin.problems.schemes import BinaryProblem, Slices, class_problems
-from multimargin.problems.separability import refuse_if_inseparable
 from multimargin.solvers.binary import solve_batch, sum_reports
 from multimargin.solvers.certificate import evaluate
 from multimargin.solvers.core import Solution, SolverState, StateWatch, check_start
@@ -34,12 +33,11 @@ def solve_one_vs_all(
     """Solve the machine "ova" with an exact bias, one binary problem for each class over one store.
 
     Solves   the dual of ``problem`` under sum_i beta_ic = 0, to LIBSVM's m - M of at most ``options.tol`` per class.
+    Given    a start that fits its examples and classes. A hard margin must exist.
     Returns  a Solution whose state is feasible whatever ended the solve.
-    See      HL02 (1); proximal_bias.solve for the way that serves every machine.
+    See      HL02 (1); proximal_bias.py for the way that serves every machine.
     """
     check_start(problem, start)
-    if np.isinf(problem.data.C).any():
-        refuse_if_inseparable(problem)
     binaries = class_problems(problem.data)
     solved = binaries if problem.n_classes > 2 else binaries[:1]  # the second of two is the mirror image of the first
     starts = (
