@@ -21,7 +21,7 @@ PAGES = {
     "api": "reference/generated/multimargin.SVC.html",
     "gallery": "gallery/index.html",
 }
-WIDTHS = {1280: 1600, 390: 1600}  # pixels: width and height of the window
+WIDTHS = {1280: 2000, 390: 2200}  # pixels: width and height of the window
 
 
 def find_browser() -> str:
