@@ -60,15 +60,16 @@ def test_labels_of_any_kind() -> None:
     np.testing.assert_allclose(scores("ww", X, words)[:, [2, 0, 1]], scores("ww", X, y), atol=CLOSE)
 
 
+@pytest.mark.parametrize("bias", ["regularized", "exact"])
 @SEVERAL
 @each_loss
 @FEW
 @given(seed=seeds)
-def test_weight_two_is_repetition(name: str, loss: Loss, seed: int) -> None:
-    X, y = data_of(seed)
+def test_weight_two_is_repetition(name: str, loss: Loss, bias: str, seed: int) -> None:
+    X, y = data_of(seed, 24)
     twice = np.random.default_rng(seed).integers(1, 3, len(y))
-    weighted = scores(name, X, y, sample_weight=twice.astype(float), loss=loss.value)
-    repeated = scores(name, np.repeat(X, twice, axis=0), np.repeat(y, twice), at=X, loss=loss.value)
+    weighted = scores(name, X, y, sample_weight=twice.astype(float), loss=loss.value, bias=bias)
+    repeated = scores(name, np.repeat(X, twice, axis=0), np.repeat(y, twice), at=X, loss=loss.value, bias=bias)
     np.testing.assert_allclose(weighted, repeated, atol=CLOSE)
 
 

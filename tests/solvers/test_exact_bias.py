@@ -191,18 +191,6 @@ def differences(f: FloatArray) -> FloatArray:
     return np.asarray(f - f.mean(axis=1, keepdims=True))
 
 
-@SEVERAL
-@each_loss
-@FEW
-@given(seed=seeds)
-def test_weight_two_is_repetition(name: str, loss: Loss, seed: int) -> None:
-    X, y = data_of(seed)
-    twice = np.random.default_rng(seed).integers(1, 3, len(y))
-    weighted = scores(name, X, y, sample_weight=twice.astype(float), loss=loss.value)
-    repeated = scores(name, np.repeat(X, twice, axis=0), np.repeat(y, twice), at=X, loss=loss.value)
-    np.testing.assert_allclose(weighted, repeated, atol=1e-6)
-
-
 @each_machine
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @pytest.mark.parametrize("C", [0.3, 5.0])

@@ -133,6 +133,13 @@ def exponents_option(name: str, default: str, meaning: str, **attributes: Any) -
     )
 
 
+def zero_or_one(letter: str, name: str, default: int, meaning: str) -> Callable[[Function], Function]:
+    """Return one of LIBSVM's options that are 0 or 1."""
+    return option(
+        letter, name, type=click.IntRange(0, 1), default=default, show_default=True, panel=LIBSVM, help=meaning
+    )
+
+
 kernel_options = joined(
     option(
         "-t",

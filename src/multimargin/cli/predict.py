@@ -15,7 +15,7 @@ from multimargin.cli import models
 from multimargin.cli.command import Command, option, tell
 from multimargin.cli.data import read_table, say
 from multimargin.cli.files import check_writable
-from multimargin.cli.options import LIBSVM, LIMITS, DataPath, data_options, threads
+from multimargin.cli.options import LIBSVM, LIMITS, DataPath, data_options, threads, zero_or_one
 from multimargin.cli.scoring import aligned, predictions
 from multimargin.data_files import Table
 from multimargin.data_files.reading import SVMLIGHT, kind_of
@@ -28,15 +28,7 @@ from multimargin.data_files.table import labels_from_numbers
 @click.argument("test_file", type=DataPath)
 @click.argument("model_file", type=DataPath)
 @click.argument("output_file", type=DataPath, required=False)
-@option(
-    "-b",
-    "probability",
-    type=click.IntRange(0, 1),
-    default=0,
-    show_default=True,
-    panel=LIBSVM,
-    help="Whether to write probabilities: 0 or 1.",
-)
+@zero_or_one("-b", "probability", 0, "Whether to write probabilities: 0 or 1.")
 @option("-q", "quiet", is_flag=True, panel=LIBSVM, help="Print nothing.")
 @option("--scores", is_flag=True, help="Write the scores of all classes (or of all pairs, as the model was trained).")
 @option(

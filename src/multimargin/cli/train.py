@@ -32,6 +32,7 @@ from multimargin.cli.options import (
     machine_options,
     svc_params,
     threads,
+    zero_or_one,
 )
 from multimargin.cli.training_lines import lines_of
 
@@ -46,24 +47,8 @@ fit_options = joined(
         help="C, the cost of margin violations.",
     ),
     gamma_option,
-    option(
-        "-h",
-        "shrinking",
-        type=click.IntRange(0, 1),
-        default=1,
-        show_default=True,
-        panel=LIBSVM,
-        help="Whether to shrink: 0 or 1.",
-    ),
-    option(
-        "-b",
-        "probability",
-        type=click.IntRange(0, 1),
-        default=0,
-        show_default=True,
-        panel=LIBSVM,
-        help="Whether to train probabilities: 0 or 1.",
-    ),
+    zero_or_one("-h", "shrinking", 1, "Whether to shrink: 0 or 1."),
+    zero_or_one("-b", "probability", 0, "Whether to train probabilities: 0 or 1."),
     option(
         "-v",
         "n_folds",

@@ -62,10 +62,7 @@ def banana(
     X : ndarray of shape (n_samples, 2)
     y : ndarray of shape (n_samples,)
     """
-    _check_counts(n_samples, n_classes)
-    _check_noise(noise)
-    rng = check_seed("random_state", random_state)
-    y = np.arange(n_samples, dtype=np.int64) % n_classes
+    rng, y = _start(n_samples, n_classes, noise, random_state)
     angle = rng.uniform(0.0, np.pi, n_samples)
     side = np.where(y % 2 == 0, 1.0, -1.0)
     X = np.stack([y + np.cos(angle), side * (np.sin(angle) - 0.25)], axis=1)
@@ -90,10 +87,7 @@ def rings(
     X : ndarray of shape (n_samples, 2)
     y : ndarray of shape (n_samples,)
     """
-    _check_counts(n_samples, n_classes)
-    _check_noise(noise)
-    rng = check_seed("random_state", random_state)
-    y = np.arange(n_samples, dtype=np.int64) % n_classes
+    rng, y = _start(n_samples, n_classes, noise, random_state)
     angle = rng.uniform(0.0, 2 * np.pi, n_samples)
     radius = y + 1 + rng.normal(0.0, noise, n_samples)
     return radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1), y
@@ -143,6 +137,13 @@ def overlapping(  # noqa: PLR0913 - what a draw is made of, by keyword
     moved = rng.uniform(size=n_samples) < noise
     y[moved] = rng.randint(0, n_classes, moved.sum())
     return X, y
+
+
+def _start(n_samples: int, n_classes: int, noise: float, random_state: Any) -> tuple[np.random.RandomState, IntArray]:
+    """Check the parameters; return the generator, and labels of all classes in turn."""
+    _check_counts(n_samples, n_classes)
+    _check_noise(noise)
+    return check_seed("random_state", random_state), np.arange(n_samples, dtype=np.int64) % n_classes
 
 
 def _check_counts(n_samples: int, n_classes: int) -> None:
