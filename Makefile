@@ -76,7 +76,7 @@ sanitize: .venv/test
 		--config-settings=cmake.define.CMAKE_CXX_FLAGS=-D_GLIBCXX_ASSERTIONS .
 	UBSAN_OPTIONS=print_stacktrace=1 $(BIN)/ctest --test-dir $(SANITIZED)/module --output-on-failure -j $(JOBS)
 	$(SANITIZED_PYTHON) $(BIN)/python -c "import multimargin; print('sanitized:', multimargin.__file__)"
-	$(SANITIZED_PYTHON) $(BIN)/python -m pytest -q -p no:cacheprovider -o timeout=600 $(SANITIZED_TESTS)
+	$(SANITIZED_PYTHON) $(BIN)/python -m pytest -q -n $(JOBS) -p no:cacheprovider -o timeout=600 $(SANITIZED_TESTS)
 
 # The thread sanitizer sees only code that was compiled for it. Of CPython, NumPy and BLAS it sees calls of pthread functions;
 # other synchronisation of theirs is listed in cpp/tests/thread_sanitizer.txt.
