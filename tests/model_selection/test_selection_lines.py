@@ -14,7 +14,7 @@ from multimargin import SVC, LinearSVC
 from multimargin.model_selection import line_search, strategies
 from multimargin.model_selection.distribute import local
 from multimargin.model_selection.line_search import best_along, best_linear_C, folds_of, second_line
-from multimargin.model_selection.search_table import Outcome, Unit
+from multimargin.model_selection.search_table import Cells, Outcome, Unit
 from multimargin.model_selection.strategies import run_search
 from support.separate_fits import Problem, evaluate_gamma, make_problem
 
@@ -78,9 +78,7 @@ def test_the_whole_first_line_is_searched(monkeypatch: pytest.MonkeyPatch, cache
 
     monkeypatch.setattr(line_search, "_linear_means", by_weights)
     monkeypatch.setattr(strategies._Run, "means", by_kernels)
-    run = strategies._Run(
-        problem, local(evaluate_gamma), strategies.SearchOptions(), strategies.Cells(len(problem.folds))
-    )
+    run = strategies._Run(problem, local(evaluate_gamma), strategies.SearchOptions(), Cells(len(problem.folds)))
     assert strategies._best_linear_C(run)[0] == 2.0**9
     assert asked == Cs.tolist()
 

@@ -95,11 +95,11 @@ class BinaryPaths:
         total, stop = n_problems * len(self.Cs), self.stop
         assert stop is not None
 
-        def watch(progress: _core.Progress, n_done: Callable[[], int]) -> bool:
-            moment = Progress(**{entry.name: getattr(progress, entry.name) for entry in fields(Progress)})
-            return bool(stop(moment, n_done() / total))
+        def check(progress: _core.Progress, n_done: Callable[[], int]) -> bool:
+            now = Progress(**{entry.name: getattr(progress, entry.name) for entry in fields(Progress)})
+            return bool(stop(now, n_done() / total))
 
-        return watch
+        return check
 
     def _points(self, found: list[_Solved]) -> list[tuple[int, list[Point]]]:
         began = time.perf_counter()

@@ -29,7 +29,7 @@ from multimargin.model_selection.distribute import leaves_this_machine, local
 from multimargin.model_selection.evaluation import SelectionProblem, UnitResult, evaluate_gamma
 from multimargin.model_selection.forecast import Forecast, forecast
 from multimargin.model_selection.parameters import best_cell, read_gammas, read_scorers
-from multimargin.model_selection.progress import SearchWatch, search_line
+from multimargin.model_selection.progress import SearchMonitor, search_line
 from multimargin.model_selection.results import SelectionResults
 from multimargin.problems.given_kernels import refuse_sparse_gram
 from multimargin.problems.training_set import TrainingSet
@@ -289,20 +289,20 @@ class SVCCV(PrecomputedKernels, KernelParameters, LossParameter, FitParameters):
         error: BaseException | None = None
         reason = ""
         with search_line(int(self.verbose), f"{self.multi_class} grid") as show:
-            watch = SearchWatch(len(gammas), self.max_time, self.on_progress, show)
-            watched = bool(self.verbose) or self.max_time is not None or self.on_progress is not None
+            monitor = SearchMonitor(len(gammas), self.max_time, self.on_progress, show)
+            monitored = bool(self.verbose) or self.max_time is not None or self.on_progress is not None
             for gamma in gammas.tolist():
                 try:
                     folds = range(len(problem.folds))
-                    units += evaluate_gamma(problem, gamma, folds, Cs, stop=watch.stop if watched else None)
+                    units += evaluate_gamma(problem, gamma, folds, Cs, stop=monitor.stop if monitored else None)
                 except KeyboardInterrupt as interrupt:
                     units += getattr(interrupt, "units", [])
                     error, reason = interrupt, "interrupted"
                     break
-                if not watch.part_done():
+                if not monitor.part_done():
                     break
         results = SelectionResults.of_grid(Cs, gammas, len(problem.folds), problem.scorers, units)
-        return results, error, reason or watch.reason
+        return results, error, reason or monitor.reason
 
     def _attributes(self, problem: SelectionProblem, results: SelectionResults, *, multimetric: bool) -> dict[str, Any]:
         cv_results = results.to_cv_results()
@@ -342,8 +342,8 @@ class SVCCV(PrecomputedKernels, KernelParameters, LossParameter, FitParameters):
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
         seconds = time.perf_counter() - began
-        told = {"best_estimator_": model, "refit_time_": seconds}
-        return told | {name: getattr(model, name) for name in ("certificate_", "n_iter_")}, error
+        attributes = {"best_estimator_": model, "refit_time_": seconds}
+        return attributes | {name: getattr(model, name) for name in ("certificate_", "n_iter_")}, error
 
     def _refits(self) -> bool:
         """Whether there is a model; otherwise raises an error that explains why not."""
@@ -372,7 +372,7 @@ class SVCCV(PrecomputedKernels, KernelParameters, LossParameter, FitParameters):
         """Return the score of ``best_estimator_`` by the metric that chose it."""
         check_is_fitted(self, "best_estimator_")
         scorer = self.scorer_[self.refit] if self.multimetric_ and isinstance(self.refit, str) else self.scorer_
-        told = {} if sample_weight is None else {"sample_weight": sample_weight}
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         if scorer is None or isinstance(scorer, dict):
-            return float(self.best_estimator_.score(X, y, **told))
-        return float(scorer(self.best_estimator_, X, y, **told))
+            return float(self.best_estimator_.score(X, y, **weights))
+        return float(scorer(self.best_estimator_, X, y, **weights))

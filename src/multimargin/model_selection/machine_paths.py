@@ -63,8 +63,8 @@ class _Path:
         if self.stop is None:
             return False
         c, n = certificate, len(self.data.y)
-        moment = Progress(c.n_iter, c.seconds, c.kkt_violation, c.dual, c.primal, n, n_support, 0, 0)
-        return bool(self.stop(moment, sum(self.share)))
+        progress = Progress(c.n_iter, c.seconds, c.kkt_violation, c.dual, c.primal, n, n_support, 0, 0)
+        return bool(self.stop(progress, sum(self.share)))
 
     def seed(self, state: Any, ratio: float) -> Any:
         """Return the start at the next C; overridden."""
@@ -76,7 +76,7 @@ class _Path:
         """Return the state, its certificate, what ended it, and how it decides; overridden."""
         raise NotImplementedError
 
-    def watch(self, progress: Progress, _: Any) -> bool:
+    def check(self, progress: Progress, _: Any) -> bool:
         """Check whether to stop; the progress within one C is unknown."""
         return self.stop is not None and bool(self.stop(progress, self.share[0]))
 
@@ -110,7 +110,7 @@ class MachinePath(_Path):
     ) -> tuple[SolverState, Certificate, BaseException | None, Callable[[], tuple[Decision, int]]]:
         """Train at one C."""
         fit = KernelFit(self.work.params, self.data.at(C), self.spec, self.store)
-        certificate = fit.solve(start, FitMonitor(None if self.stop is None else self.watch))
+        certificate = fit.solve(start, FitMonitor(None if self.stop is None else self.check))
 
         def decide() -> tuple[Decision, int]:
             model = fit.model()
@@ -131,7 +131,7 @@ class PairPath(_Path):
     ) -> tuple[PairState, Certificate, BaseException | None, Callable[[], tuple[Decision, int]]]:
         """Train all pairs at one C."""
         fit = OneVsOneFit(self.work.params, self.data.at(C), self.spec, self.store)
-        certificate = fit.solve(start, FitMonitor(None if self.stop is None else self.watch))
+        certificate = fit.solve(start, FitMonitor(None if self.stop is None else self.check))
 
         def decide() -> tuple[Decision, int]:
             model = fit.model()

@@ -22,7 +22,7 @@ from multimargin.solvers.report import Progress
 LEAST_SECONDS = 0.5
 
 
-class SearchWatch:
+class SearchMonitor:
     """Called about every 50 ms; decides whether to continue.
 
     Parameters
@@ -64,13 +64,13 @@ class SearchWatch:
             self.reason = "callback"
         return bool(self.reason)
 
-    def hear(self, outcome: Any) -> None:
-        """Tell the caller's function of a unit that a worker has done: its steps and support vectors."""
+    def report(self, outcome: Any) -> None:
+        """Call ``on_progress`` with the steps and support vectors of a unit that a worker has finished."""
         if self.on_progress is None or self.reason:
             return
         self.steps += int(np.sum(outcome.n_iter))
-        moment = Progress(self.steps, self.seconds, nan, nan, nan, 0, int(np.max(outcome.n_support)), 0, 0)
-        if self.on_progress(moment):
+        progress = Progress(self.steps, self.seconds, nan, nan, nan, 0, int(np.max(outcome.n_support)), 0, 0)
+        if self.on_progress(progress):
             self.reason = "callback"
 
     def part_done(self) -> bool:

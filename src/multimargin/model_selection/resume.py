@@ -79,19 +79,19 @@ class ResumeDirectory:
         if directory.path.exists() and not directory.path.is_dir():
             raise ValueError(f"resume={str(path)!r} is a file; give a directory; it is created if needed.")
         directory.path.mkdir(parents=True, exist_ok=True)
-        told = directory._read_marker()
-        if told is None:  # none, or one that is damaged: units are bound to the fingerprint by their names, too
+        marker = directory._read_marker()
+        if marker is None:  # none, or one that is damaged: units are bound to the fingerprint by their names, too
             if not all(_is_own_name(each.name) for each in directory.path.iterdir()):
                 raise ValueError(
                     f"resume={str(path)!r} is not empty and holds no search; give an empty directory or a new name."
                 )
             _write(directory.path / MARKER, _sealed(directory._marker))
-        elif (told.get("format"), told.get("version")) != (FORMAT, __version__):
+        elif (marker.get("format"), marker.get("version")) != (FORMAT, __version__):
             raise ValueError(
-                f"resume={str(path)!r} holds a search of multimargin {told.get('version', 'before this format')}, this "
-                f"is {__version__}; resume with that version, or give another directory."
+                f"resume={str(path)!r} holds a search of multimargin {marker.get('version', 'before this format')}, "
+                f"this is {__version__}; resume with that version, or give another directory."
             )
-        elif told != directory._marker:
+        elif marker != directory._marker:
             raise ValueError(
                 f"resume={str(path)!r} holds a search on other data, folds or parameters; give the same X, y, cv and "
                 "parameters (functions with the same code and state) as then, or another directory."
@@ -109,12 +109,12 @@ class ResumeDirectory:
     def _read_marker(self) -> dict[str, Any] | None:
         try:
             data = (self.path / MARKER).read_bytes()
-            told = _unsealed(data)
-            if told is None and json.loads(data).keys() == {"format", "fingerprint"}:  # of the first format
+            content = _unsealed(data)
+            if content is None and json.loads(data).keys() == {"format", "fingerprint"}:  # of the first format
                 return {"format": 1}
         except Exception:  # any kind of damage
             return None
-        return told
+        return content
 
     def is_ours(self) -> bool:
         """Whether the directory is here and belongs to this search; on another machine it may not be."""
@@ -206,10 +206,14 @@ def _sealed(content: dict[str, Any]) -> bytes:
 
 def _unsealed(data: bytes) -> dict[str, Any] | None:
     """Return the content; None if its digest does not match."""
-    told = json.loads(data)
-    if not isinstance(told, dict) or told.keys() != {"sha256", "content"} or told["sha256"] != _seal(told["content"]):
+    sealed = json.loads(data)
+    if (
+        not isinstance(sealed, dict)
+        or sealed.keys() != {"sha256", "content"}
+        or sealed["sha256"] != _seal(sealed["content"])
+    ):
         return None
-    return dict(told["content"])
+    return dict(sealed["content"])
 
 
 def _seal(content: Any) -> str:

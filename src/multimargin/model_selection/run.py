@@ -12,7 +12,7 @@ from multimargin.estimators.svc import SVC
 from multimargin.model_selection import distribute
 from multimargin.model_selection.evaluation import SelectionProblem, UnitResult, evaluate_gamma, evaluate_unit
 from multimargin.model_selection.pair_selection import PairSelection, PerPairSVC, select_pairs
-from multimargin.model_selection.progress import SearchWatch, search_line
+from multimargin.model_selection.progress import SearchMonitor, search_line
 from multimargin.model_selection.results import SelectionResults
 from multimargin.model_selection.resume import ResumeDirectory
 from multimargin.model_selection.search_table import Cells, Evaluate, Outcome, Unit
@@ -50,9 +50,11 @@ def run(search: Any, problem: SelectionProblem, Cs: FloatArray, gammas: FloatArr
     options = SearchOptions(metric=search.refit if isinstance(search.refit, str) else None)
     cells = Cells(len(problem.folds))
     with search_line(int(search.verbose), f"{search.multi_class} {search.search}") as show:
-        watch = SearchWatch(1, search.max_time, search.on_progress, show)
+        monitor = SearchMonitor(1, search.max_time, search.on_progress, show)
         elsewhere = search.n_jobs is not None or distribute.leaves_this_machine()
-        evaluate = _watched(watch, _evaluation(search, watch, directory, elsewhere=elsewhere), elsewhere=elsewhere)
+        evaluate = _monitored(
+            monitor, _evaluation(search, monitor, directory, elsewhere=elsewhere), elsewhere=elsewhere
+        )
         error: BaseException | None = None
         try:
             if search.per_pair:
@@ -62,35 +64,35 @@ def run(search: Any, problem: SelectionProblem, Cs: FloatArray, gammas: FloatArr
                 return PairResults(**numbers, pairs=pairs), None, ""
             run_search(search.search, problem, Cs, gammas, evaluate, options, cells=cells)
         except KeyboardInterrupt as interrupt:
-            error, watch.reason = interrupt, "interrupted"
+            error, monitor.reason = interrupt, "interrupted"
         except _EndedError:
             pass
     if search.search == "grid" or not cells.outcomes:
         units: Any = cells.outcomes
         grid = SelectionResults.of_grid(Cs, gammas, len(problem.folds), problem.scorers, units)
-        return grid, error, watch.reason
-    if watch.reason:
+        return grid, error, monitor.reason
+    if monitor.reason:
         cells.give_up_incomplete()
-    return SelectionResults.of_table(cells.table()), error, watch.reason
+    return SelectionResults.of_table(cells.table()), error, monitor.reason
 
 
-def _evaluation(search: Any, watch: SearchWatch, directory: ResumeDirectory | None, *, elsewhere: bool) -> Evaluate:
+def _evaluation(search: Any, monitor: SearchMonitor, directory: ResumeDirectory | None, *, elsewhere: bool) -> Evaluate:
     if elsewhere:
         return distribute.through_joblib(evaluate_unit, n_jobs=search.n_jobs, directory=directory)
-    watched = bool(search.verbose) or search.max_time is not None or search.on_progress is not None
-    return distribute.local(partial(evaluate_gamma, stop=watch.stop) if watched else evaluate_gamma, directory)
+    monitored = bool(search.verbose) or search.max_time is not None or search.on_progress is not None
+    return distribute.local(partial(evaluate_gamma, stop=monitor.stop) if monitored else evaluate_gamma, directory)
 
 
-def _watched(watch: SearchWatch, evaluate: Evaluate, *, elsewhere: bool) -> Evaluate:
+def _monitored(monitor: SearchMonitor, evaluate: Evaluate, *, elsewhere: bool) -> Evaluate:
     """Count finished units, and stop on request; units in other processes report only when they finish."""
 
-    def told(problem: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
-        watch.n_parts = watch.n_done + len(units) + 1  # another round may follow: the end is never certain
+    def evaluate_and_count(problem: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
+        monitor.n_parts = monitor.n_done + len(units) + 1  # another round may follow: the end is never certain
         for outcome in evaluate(problem, units):
             yield outcome
             if elsewhere:
-                watch.hear(outcome)
-            if not watch.part_done():
+                monitor.report(outcome)
+            if not monitor.part_done():
                 raise _EndedError
 
-    return told
+    return evaluate_and_count

@@ -121,8 +121,8 @@ def score_all(
         if scorer is None:
             found[name] = accuracies(decisions, codes, weight)
             continue
-        told = {} if weight is None or not takes_weights(scorer) else {"sample_weight": weight}
-        values = [scorer(Decided(decision, classes), X, classes[codes], **told) for decision in decisions]
+        keywords = {} if weight is None or not takes_weights(scorer) else {"sample_weight": weight}
+        values = [scorer(Decided(decision, classes), X, classes[codes], **keywords) for decision in decisions]
         found[name] = np.array(values, dtype=np.float64)
     return found
 

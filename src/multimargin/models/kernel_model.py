@@ -32,7 +32,7 @@ class KernelModel:
     intercept : ndarray of shape (n_classes,)
     kernel : KernelSpec
     whole : ndarray, default=None
-        All rows of the training data, where they are no table of numbers: a callable kernel is then asked for these,
+        All rows of the training data, if they are not a table of numbers: a callable kernel is then called with these,
         as scikit-learn's SVC does, because what it makes of a few strings may depend on the others.
     """
 
