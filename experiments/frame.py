@@ -91,7 +91,7 @@ class Experiment:
     report : callable
         ``report(cells, settings)`` returns the Report.
     more_sets : tuple of str
-        Data sets that must be asked for with --set.
+        Data sets that are run only with --set.
     cells : str
         The name under which finished cells are kept, for tables that share them; the experiment's own unless given.
     splits : int

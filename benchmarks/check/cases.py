@@ -20,7 +20,7 @@ KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian", "precomputed")
 STORAGES = ("dense64", "dense32", "csr64", "csr32")
 PAIRS_OF_VARIABLES = ("auto", "maximum-gain", "most-violating-pair")
 ONE_LEVEL = ("auto", "two-level", "smo", "s2do", "working-set", "whole-example", "semi-greedy", "frank-wolfe")
-LIMIT = 1.5  # seconds for a solver of the literature that was asked for by name: some crawl by nature
+LIMIT = 1.5  # seconds for a solver of the literature that was chosen by name: some are very slow
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def check_case(seed: int, index: int, extremes: float) -> Result:
         except ValueError as error:
             complaints = [] if case.extreme else [f"refused: {error}"]
             return Result(index, str(case), "refused", time.process_time() - begin, complaints)
-        except Exception as error:  # whatever comes is what the checker wants to know
+        except Exception as error:  # any error is a finding
             return Result(index, str(case), type(error).__name__, 0.0, [f"{type(error).__name__}: {error}"])
         seconds = time.process_time() - begin
         with np.errstate(all="ignore"):

@@ -24,7 +24,7 @@ from benchmarks.keeping import keep
 
 
 @click.command()
-@click.option("--make", is_flag=True, help="Make the set anew instead of replaying it.")
+@click.option("--make", is_flag=True, help="Make a new set instead of replaying the stored one.")
 @click.option("--count", default=300, show_default=True, help="Problems to make.")
 @click.option("--seed", default=1, show_default=True, help="Of the problems to make.")
 @click.option("--problem", default=None, type=int, help="Replay this one alone.")

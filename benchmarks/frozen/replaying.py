@@ -21,7 +21,7 @@ LINEAR_SOLVERS = {
     ("squared_hinge", "regularized"): ("asvm", "lsvm"),
 }
 STOPPED = ("stalled", "max_time", "max_iter")
-LIMIT = 0.2  # seconds for a solver that was asked for by name: some crawl by nature
+LIMIT = 0.2  # seconds for a solver that was chosen by name: some are very slow
 MARGIN = 4  # times the bound of rounding at the stored optimum: other points have other sums
 
 
@@ -81,7 +81,7 @@ def replay(problem: Problem, way: Way) -> Replay:
         warnings.simplefilter("ignore")
         try:
             clf.fit(case.stored(), case.y, sample_weight=case.weight)
-        except Exception as error:  # whatever comes is a disagreement
+        except Exception as error:  # any error is a disagreement
             return Replay(problem, way, type(error).__name__, (str(error),))
     whole = clf.certificate_
     claims = (whole.parts or (whole,)) if case.machine in ("ovo", "dag") else (whole,)

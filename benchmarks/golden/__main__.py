@@ -26,7 +26,7 @@ from benchmarks.golden.stored import STORED, may_be_stored, portable_hashes, ren
 @click.command()
 @click.option("--write", default=None, help="Write all hashes to this file.")
 @click.option("--compare", default=None, help="Compare with this file.")
-@click.option("--store", is_flag=True, help="Write the stored file of the tests anew.")
+@click.option("--store", is_flag=True, help="Rewrite the stored file of the tests.")
 @click.option("--only", default="", help="Cases whose name begins with this.")
 @click.option("--portable", is_flag=True, help="Only cases that may be stored.")
 @click.option("--times", is_flag=True, help="Show the cases that took longest.")

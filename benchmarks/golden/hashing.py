@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from multimargin import Certificate, StreamHistory, SVMPath, Trace
 
-# What is compared of them. Seconds differ from run to run, and sentences may be written anew.
+# What is compared of them. Seconds differ from run to run, and messages may change.
 CERTIFICATE = (
     *("primal", "dual", "gap", "relative_gap", "kkt_violation", "tol", "verified", "stop_reason", "n_iter"),
     *("kernel_rows", "cache_hits", "solver", "float64_rows", "blocks", "exact_blocks", "feature_sweeps", "parts"),

@@ -54,7 +54,7 @@ def emptied(pipe: Path) -> Iterator[list[bytes]]:
     reader.start()
     yield found
     reader.join(20)
-    assert not reader.is_alive(), "nobody wrote to the pipe"
+    assert not reader.is_alive(), "no writer opened the pipe"
 
 
 def make_device(path: Path, major: int, minor: int) -> None:

@@ -78,7 +78,7 @@ def test_a_reader_that_is_gone_loses_no_file(folder: Path, name: str) -> None:
     code, _, err = end(start(*arguments, stdout=writing))
     os.close(writing)
     assert code == (0 if name in SILENT else 1), err
-    assert err == "" or name == "path"  # which tells where the figure is
+    assert err == "" or name == "path"  # with the path of the figure
     assert "Traceback" not in err
     assert made is None or whole(folder / made)
 
@@ -174,12 +174,15 @@ def test_predictions_and_models_to_stdout(folder: Path) -> None:
     if not Path("/dev/fd").exists():
         pytest.skip("there is no /dev/fd here")
     Path("out").symlink_to("/dev/fd/1")
-    for arguments, told in ((("predict", "iris.svm", "trained"), "Accuracy ="), (("train", "iris.svm"), "Total nSV")):
+    for arguments, message in (
+        (("predict", "iris.svm", "trained"), "Accuracy ="),
+        (("train", "iris.svm"), "Total nSV"),
+    ):
         succeed(*arguments, "-q", "made") if arguments[0] == "train" else succeed(*arguments, "made")
         code, out, err = end(start(*arguments, "out"))
         assert code == 0, err
         assert out == Path("made").read_text()
-        assert told in err
+        assert message in err
         assert Path("out").is_symlink()
 
 

@@ -215,7 +215,7 @@ def test_a_precomputed_kernel() -> None:
 def test_shown_in_every_way() -> None:
     found = diagnose(X * [1, 1, 1000, 1], Y)
     text = str(found)
-    assert text.startswith("150 rows, 4 columns, 3 classes: 1 to look at\n  ! column 2 of X")
+    assert text.startswith("150 rows, 4 columns, 3 classes: 1 to check\n  ! column 2 of X")
     assert "\n      clf = make_pipeline(StandardScaler(), SVC())\n" in text
     plain = json.loads(json.dumps(found.to_dict()))
     assert plain["findings"][0]["topic"] == "unscaled columns"

@@ -98,7 +98,7 @@ def test_sparse_matrices_with_impossible_indices(name: str, kind: str) -> None:
     calls += [lambda rows: clf.partial_fit(rows, Y)] if name == "OnlineSVC" else []
     calls += [lambda rows: verify(clf, rows, Y)] if "CV" not in name and name != "OnlineSVC" else []
     for call in calls:
-        with pytest.raises(ValueError, match=r"X is a sparse matrix .*; build it anew, and see X\.check_format\(\)\."):
+        with pytest.raises(ValueError, match=r"X is a sparse matrix .*; rebuild it, and see X\.check_format\(\)\."):
             call(broken(kind))
     np.testing.assert_array_equal(clf.predict(X), before)
 

@@ -42,9 +42,9 @@ def _killer(directory: Path) -> Iterator[list[int]]:
 
     def wait() -> None:
         while not ended.wait(0.02):
-            told = directory / "pid"
-            if told.exists() and told.read_text().endswith("\n"):
-                killed.append(int(told.read_text().split()[0]))
+            pid_file = directory / "pid"
+            if pid_file.exists() and pid_file.read_text().endswith("\n"):
+                killed.append(int(pid_file.read_text().split()[0]))
                 os.kill(killed[0], signal.SIGKILL)
                 return
 

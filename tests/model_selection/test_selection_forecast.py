@@ -45,15 +45,15 @@ def test_the_law_is_found_again(monkeypatch: pytest.MonkeyPatch, n_processors: f
     clock = _Clock(n_processors)
     monkeypatch.setattr(forecasting, "time", clock)
     problem = make_problem(6_000)
-    told = forecast(problem, CS, GAMMAS, clock.evaluate)
+    estimated = forecast(problem, CS, GAMMAS, clock.evaluate)
     expected = np.array([3 * clock.cost(gamma, 6_000) for gamma in GAMMAS])
-    np.testing.assert_allclose(told.seconds_by_gamma, expected, rtol=0.05)
-    np.testing.assert_allclose(told.exponents, [2.0, 1.9, 2.1], atol=0.05)
+    np.testing.assert_allclose(estimated.seconds_by_gamma, expected, rtol=0.05)
+    np.testing.assert_allclose(estimated.exponents, [2.0, 1.9, 2.1], atol=0.05)
     # t_0 is the time of some rows, not of none: hence some per cent.
-    assert told.seconds == pytest.approx(expected.sum(), rel=0.05)
-    assert told.n_fits == 2 * 3 * 3
-    assert told.spent < 0.1 * told.seconds
-    assert str(told).startswith("18 fits in about ")
+    assert estimated.seconds == pytest.approx(expected.sum(), rel=0.05)
+    assert estimated.n_fits == 2 * 3 * 3
+    assert estimated.spent < 0.1 * estimated.seconds
+    assert str(estimated).startswith("18 fits in about ")
 
 
 def test_one_disturbed_time_does_not_spoil_all() -> None:
@@ -82,7 +82,7 @@ def test_subsamples_are_small_and_have_all_classes(n_rows: int) -> None:
 
 
 def test_a_forecast_of_fits() -> None:
-    told = forecast(make_problem(200), CS, GAMMAS, local(evaluate_gamma))
-    assert np.isfinite(told.seconds)
-    assert told.seconds > 0
-    assert told.memory > 0
+    estimated = forecast(make_problem(200), CS, GAMMAS, local(evaluate_gamma))
+    assert np.isfinite(estimated.seconds)
+    assert estimated.seconds > 0
+    assert estimated.memory > 0

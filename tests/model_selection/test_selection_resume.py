@@ -164,14 +164,14 @@ def test_a_json_with_wrong_content_counts_as_missing(problem: Problem, tmp_path:
     (note,) = tmp_path.glob("unit-*.json")
     whole = note.read_bytes()
     changes: list[Any] = [
-        lambda told: {**told, "values": 3},
-        lambda told: {**told, "values": told["values"] | {"more": 1}},
-        lambda told: {**told, "values": told["values"] | {"gamma": 0.2}},
-        lambda told: {**told, "names": {"scores": 5}},
-        lambda told: {**told, "unit": "unit-1-0"},
-        lambda told: {name: value for name, value in told.items() if name != "digest"},
-        lambda told: [told],
-        lambda told: 5,
+        lambda stored_record: {**stored_record, "values": 3},
+        lambda stored_record: {**stored_record, "values": stored_record["values"] | {"more": 1}},
+        lambda stored_record: {**stored_record, "values": stored_record["values"] | {"gamma": 0.2}},
+        lambda stored_record: {**stored_record, "names": {"scores": 5}},
+        lambda stored_record: {**stored_record, "unit": "unit-1-0"},
+        lambda stored_record: {name: value for name, value in stored_record.items() if name != "digest"},
+        lambda stored_record: [stored_record],
+        lambda stored_record: 5,
     ]
     for index, change in enumerate(changes):
         note.write_bytes(whole)
@@ -240,7 +240,7 @@ def test_nothing_is_unpickled(problem: Problem, tmp_path: Path) -> None:
     np.savez(npz, **arrays | {"n_iter": np.array([_Harm(tmp_path / "harm")], dtype=object)})
     note = npz.with_suffix(".json")
     digest = hashlib.sha256(npz.read_bytes()).hexdigest()
-    _reseal(note, lambda told: {**told, "digest": digest})
+    _reseal(note, lambda stored_record: {**stored_record, "digest": digest})
     assert directory.load(Unit(0.1, 0, CS)) is None
     assert not (tmp_path / "harm").exists()
 

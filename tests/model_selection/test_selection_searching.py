@@ -176,9 +176,9 @@ def test_pairs_by_two_lines_of_their_own(noisy: Any) -> None:
 
 def test_forecast_changes_nothing(noisy: Any, grid: SVCCV) -> None:
     before = dict(grid.__dict__)
-    told = grid.forecast(*noisy)
-    assert told.n_fits == 36
-    assert told.seconds > 0
+    estimated = grid.forecast(*noisy)
+    assert estimated.n_fits == 36
+    assert estimated.seconds > 0
     assert grid.__dict__ == before
     assert not hasattr(SVCCV(**GRID), "n_features_in_")
 

@@ -162,7 +162,7 @@ class GivenScores(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Any:
         return X[:, 0] if len(self.classes_) == 2 else X
 
-    def predict(self, X: Any) -> Any:  # scikit-learn asks whether it is there
+    def predict(self, X: Any) -> Any:  # scikit-learn checks that it exists
         raise NotImplementedError
 
 

@@ -49,7 +49,7 @@ def test_finalize_is_the_batch_optimum(data: tuple[FloatArray, IntArray], name: 
     np.testing.assert_allclose(duals(clf), duals(batch), rtol=1e-5)
     assert verify(clf, X, y).optimal
     np.testing.assert_allclose(clf.decision_function(X), batch.decision_function(X), atol=20 * 1e-4)
-    # The stream goes on from the optimum: the core finds it within tol, too.
+    # The stream continues from the optimum: the core finds it within tol, too.
     core = learner_of(clf).core
     assert core.violation() <= 1e-4 * (1 + 1e-6)
     assert core.dual() == pytest.approx(sum(duals(batch)), rel=1e-5)

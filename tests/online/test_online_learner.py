@@ -29,7 +29,7 @@ def test_start_of_the_solver_and_back(name: str) -> None:
     assert np.array_equal(finalize._duals_of(learner, data, start), kept.duals)
     amounts = start.amounts if isinstance(start.amounts, tuple) else (start.amounts,)
     assert all((part >= 0).all() and (part <= 2.0).all() for part in amounts)
-    # The same point: a learner made anew from it has the same dual, violation and schedule.
+    # The same point: a new learner made from it has the same dual, violation and schedule.
     again = learner.restarted(kept)
     assert again.core.dual() == pytest.approx(learner.core.dual(), rel=1e-9)
     if name in ("ww", "atm"):

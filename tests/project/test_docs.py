@@ -49,7 +49,7 @@ def blocks(page: Path) -> list[tuple[int, str, str | None]]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=named)
 def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # whatever a snippet writes
+    monkeypatch.chdir(tmp_path)  # for files that a snippet writes
     namespace: dict[str, object] = {"__name__": "__main__"}
     with mock.patch.dict(KERNELS):  # a page adds to it
         for line, code, shown in blocks(page):

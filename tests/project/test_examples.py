@@ -56,10 +56,10 @@ def test_example(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     from matplotlib import pyplot
 
     assert len(pyplot.get_fignums()) == 1, "one picture"
-    told = capsys.readouterr().out.splitlines()
-    assert len(told) == 1
-    assert told[0].startswith("Reading: ")
-    assert told[0].endswith(".")
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 1
+    assert printed[0].startswith("Reading: ")
+    assert printed[0].endswith(".")
 
 
 def test_doctests() -> None:

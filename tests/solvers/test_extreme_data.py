@@ -123,7 +123,7 @@ def test_weights_that_the_bound_takes_back(machine: str, exponent: int) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_weights_over_24_orders(machine: str) -> None:
-    """An example of nearly no weight is as good as left out, whatever the others weigh."""
+    """An example of nearly no weight has no effect, for any weights of the others."""
     weight = np.ones(len(X))
     weight[::5] = 1e-12
     kept = weight == 1.0

@@ -49,7 +49,7 @@ def long_one(name: str, **params: Any) -> SVC:
 
 
 def assert_usable(clf: SVC, data: Data) -> None:
-    """The iterate is feasible: verify recovers it, and finds the dual that the certificate tells."""
+    """The iterate is feasible: verify recovers it, and finds the dual of the certificate."""
     certificate = clf.certificate_
     assert certificate.feature_sweeps > 0
     truth = verify(clf, *data)

@@ -36,8 +36,8 @@ def test_states_are_converted_only_when_asked_for() -> None:
 
 
 def test_nobody_watches() -> None:
-    nobody: FitMonitor[str] = FitMonitor()
-    for monitor in (nobody, nobody.map(str), nobody.when(lambda: True), FitMonitor(nobody)):
+    unwatched: FitMonitor[str] = FitMonitor()
+    for monitor in (unwatched, unwatched.map(str), unwatched.when(lambda: True), FitMonitor(unwatched)):
         assert not monitor.active
         assert monitor.for_core() is None
         assert not monitor(MOMENT, lambda: 1 / 0)  # type: ignore[arg-type, return-value]

@@ -337,12 +337,12 @@ def test_without_a_cache(name: str, solver: str) -> None:
         pytest.skip("working sets are for boxes")
     X, y = noisy_classes(n=150)
     kept = SVC(multi_class=name, solver=solver, shrinking=False).fit(X, y)
-    anew = SVC(multi_class=name, solver=solver, shrinking=False, cache_size=0).fit(X, y)
-    np.testing.assert_array_equal(anew.dual_coef_, kept.dual_coef_)
-    assert anew.n_iter_.tolist() == kept.n_iter_.tolist()
+    uncached = SVC(multi_class=name, solver=solver, shrinking=False, cache_size=0).fit(X, y)
+    np.testing.assert_array_equal(uncached.dual_coef_, kept.dual_coef_)
+    assert uncached.n_iter_.tolist() == kept.n_iter_.tolist()
     if solver in ("smo", "s2do", "whole-example", "working-set"):
-        assert anew.certificate_.kernel_rows >= anew.n_iter_[0]
-        assert anew.certificate_.kernel_rows > kept.certificate_.kernel_rows
+        assert uncached.certificate_.kernel_rows >= uncached.n_iter_[0]
+        assert uncached.certificate_.kernel_rows > kept.certificate_.kernel_rows
 
 
 @pytest.mark.parametrize("multi_class", ["ovo", "ova"])
@@ -350,12 +350,12 @@ def test_without_a_cache(name: str, solver: str) -> None:
 def test_pairs_without_a_cache(multi_class: str, solver: str) -> None:
     X, y = noisy_classes(n=300)
     kept = SVC(multi_class=multi_class, solver=solver).fit(X, y)
-    anew = SVC(multi_class=multi_class, solver=solver, cache_size=0).fit(X, y)
-    np.testing.assert_array_equal(anew.dual_coef_, kept.dual_coef_)
+    uncached = SVC(multi_class=multi_class, solver=solver, cache_size=0).fit(X, y)
+    np.testing.assert_array_equal(uncached.dual_coef_, kept.dual_coef_)
     if solver != "auto":
         # two rows for each step, and the first of the pair that is no longer needed at the end of a stretch
-        assert anew.certificate_.kernel_rows >= 2 * anew.n_iter_.sum()
-        assert anew.certificate_.cache_hits == 0
+        assert uncached.certificate_.kernel_rows >= 2 * uncached.n_iter_.sum()
+        assert uncached.certificate_.cache_hits == 0
 
 
 def test_size_of_working_sets_is_checked() -> None:

@@ -1,4 +1,4 @@
-"""Fitted estimators of every kind that a model file holds, by name; each made when it is asked for."""
+"""Fitted estimators of every kind that a model file holds, by name; each is made on first use."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ CASES: dict[str, Callable[[], Any]] = {
 
 @cache
 def fitted(name: str) -> Any:
-    """Return the fitted estimator of a case; nobody changes it."""
+    """Return the fitted estimator of a case, which tests must not change."""
     return CASES[name]()
 
 

@@ -78,17 +78,17 @@ def evaluate_gamma(problem: Any, gamma: float, folds: list[int], Cs: FloatArray)
 
 
 def wait_to_be_killed(directory: str, problem: Any, gamma: float, fold: int, Cs: FloatArray) -> Outcome:
-    """The first unit that comes here tells its process's number and waits; its second attempt is an ordinary one."""
-    told = Path(directory) / "pid"
+    """The first unit writes the id of its process and waits; its second attempt is an ordinary one."""
+    pid_file = Path(directory) / "pid"
     try:
-        with told.open("x") as file:
+        with pid_file.open("x") as file:
             file.write(f"{os.getpid()} {gamma} {fold}\n")
     except FileExistsError:
         with (Path(directory) / "done").open("a") as file:
             file.write(f"{gamma} {fold}\n")
         return evaluate_unit(problem, gamma, fold, Cs)
     time.sleep(60)
-    raise AssertionError("nobody came")
+    raise AssertionError("the process was not killed")
 
 
 def die(problem: Any, gamma: float, fold: int, Cs: FloatArray) -> Outcome:

@@ -58,7 +58,7 @@ def dense(X: DataMatrix) -> FloatArray:
     check_room(
         8.0 * X.shape[0] * X.shape[1],
         f"{X.shape[0]} sparse rows of {X.shape[1]} columns, which are needed dense,",
-        "leave out columns that are zero throughout, and number the others anew",
+        "leave out columns that are zero throughout, and renumber the others",
     )
     return np.ascontiguousarray(X.toarray(), dtype=np.float64)
 
@@ -79,7 +79,7 @@ def check_indices(X: Any) -> None:
     if not (sound and starts[0] == 0 and starts[-1] <= len(indices) and (starts[1:] >= starts[:-1]).all()):
         raise ValueError(
             f"X is a sparse matrix whose indptr does not lead through its {len(indices)} indices from row to row; "
-            "build it anew, and see X.check_format()."
+            "rebuild it, and see X.check_format()."
         )
     _check_range(name, indices[: starts[-1]], minor)
 
@@ -91,7 +91,7 @@ def _check_range(name: str, indices: np.ndarray, length: int) -> None:
     if least < 0 or most >= length:
         raise ValueError(
             f"X is a sparse matrix with the {name} index {least if least < 0 else most}, but it has {length} {name}s, "
-            f"from 0 to {length - 1}; build it anew, and see X.check_format()."
+            f"from 0 to {length - 1}; rebuild it, and see X.check_format()."
         )
 
 

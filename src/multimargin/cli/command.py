@@ -127,12 +127,12 @@ def _open_closed_streams() -> None:
 @contextmanager
 def told_warnings() -> Iterator[None]:
     """Show Python's warnings as lines on stderr, each once."""
-    told: set[str] = set()
+    printed_lines: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         line = " ".join(str(message).split())
-        if line not in told:
-            told.add(line)
+        if line not in printed_lines:
+            printed_lines.add(line)
             tell(f"Warning: {line}")
 
     with warnings.catch_warnings():

@@ -64,7 +64,7 @@ def info(file: Path | None, **given: Any) -> None:
         _show(dict(_data_facts(table)))
         if table.y is not None and len(np.unique(table.y)) > 1:
             click.echo("")
-            click.echo(str(diagnose(named(table), table.y)))  # the doctor
+            click.echo(str(diagnose(named(table), table.y)))
 
 
 def _show(known: dict[str, str]) -> None:

@@ -89,7 +89,7 @@ def check(given: dict[str, Any]) -> None:
 
 
 def restore(finder: RangeFinder, scaling: Scaling, source: Path) -> Scaling:
-    """Return the map of a range file for this data; columns that it does not have are left out, and told."""
+    """Return the map of a range file for this data; columns that it does not have are left out, with a message."""
     scaling = widened(scaling, len(finder.low))
     found = finder.scaling((0.0, 1.0), None)
     unknown = (scaling.low == scaling.high)[: len(found.low)] & (found.low != found.high)

@@ -48,7 +48,7 @@ def widened(model: Any, n_features: int) -> Any:
 
 
 def predictions(model: Any, table: Table, given: dict[str, Any]) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the labels, and with them the probabilities or the scores if asked for, shape (n_rows, n_columns)."""
+    """Return the labels and, on request, the probabilities or the scores, shape (n_rows, n_columns)."""
     extra = table.n_features - int(model.n_features_in_)
     if extra > 0:
         expansion = getattr(model, "_model", None)

@@ -53,7 +53,7 @@ class Scaling:
         return _mapped(values, (self.low[columns], self.high[columns]), self.interval)
 
     def labels(self, labels: np.ndarray) -> np.ndarray:
-        """Return the labels, scaled if that was asked for."""
+        """Return the labels, scaled on request."""
         if self.label_interval is None or self.label_range is None:
             return labels
         return _mapped(labels, self.label_range, self.label_interval)

@@ -38,8 +38,8 @@ class Cost:
 def fit_cost(estimator: Any, X: DataMatrix, y: np.ndarray, codes: IntArray) -> Cost:
     """Estimate the cost of a fit; a search has its own forecast."""
     if isinstance(estimator, SVCCV):
-        told = estimator.forecast(X, y)
-        return Cost(told.seconds, told.memory / MEGABYTE, tuple(told.sizes[1:]))
+        estimate = estimator.forecast(X, y)
+        return Cost(estimate.seconds, estimate.memory / MEGABYTE, tuple(estimate.sizes[1:]))
     n = len(codes)
     sizes, seconds, processor = [], [], []
     for size in subsample_sizes(n):

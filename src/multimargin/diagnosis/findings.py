@@ -68,7 +68,7 @@ class Diagnosis:
     def _head(self) -> str:
         size = f"{self.n_samples:,} rows, {self.n_features:,} columns, {self.n_classes:,} classes"
         serious = sum(finding.severity != "note" for finding in self.findings)
-        return f"{size}: " + ("nothing stands in the way" if not serious else f"{serious} to look at")
+        return f"{size}: " + ("nothing found" if not serious else f"{serious} to check")
 
     def __str__(self) -> str:
         lines = [self._head()]

@@ -92,7 +92,7 @@ def _rows_and_names(steps: Any, X: Any, labels: np.ndarray) -> tuple[Any, list[s
         check_room(
             BYTES_PER_COLUMN * rows.shape[1],
             f"Names and numbers of {rows.shape[1]} columns",
-            "leave out columns that are zero throughout, and number the others anew",
+            "leave out columns that are zero throughout, and renumber the others",
         )
         return rows, column_names(X, rows.shape[1])
     fitted = clone(steps)

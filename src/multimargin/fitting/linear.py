@@ -104,7 +104,7 @@ def check_weights(n_features: int, n_functions: int) -> None:
     check_room(
         16.0 * n_features * n_functions,
         f"The weights of {n_functions} functions for each of {n_features} columns",
-        "leave out columns that are zero throughout, and number the others anew, or use SVC(kernel='linear')",
+        "leave out columns that are zero throughout, and renumber the others, or use SVC(kernel='linear')",
     )
 
 

@@ -1,7 +1,7 @@
 """Bounds on rounding errors in the scores and objectives of a point, in float64.
 
-A score is a sum of terms beta_j k(x_j, x), and every term is rounded in proportion to its size, whatever the sum. Where
-C k(x, x) is huge the terms cancel, and the sum may be rounding error alone.
+A score is a sum of terms beta_j k(x_j, x), and every term is rounded in proportion to its size, even if the sum is
+small. Where C k(x, x) is huge the terms cancel, and the sum may be rounding error alone.
 """
 
 from __future__ import annotations

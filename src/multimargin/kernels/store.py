@@ -154,7 +154,7 @@ class KernelStore:
         return self.core.block_f32(*wanted) if float32 else self.core.block_f64(*wanted)
 
     def row(self, example: int) -> NDArray[np.float32]:
-        """Return k(x_example, x_j) for all j in float32, from the cache when it is there."""
+        """Return k(x_example, x_j) for all j in float32, from the cache if possible."""
         if self._cached_rows is None:
             self._cached_rows = _core.CachedRows(self.core, self._row_budget)
         return self._cached_rows.row(example)

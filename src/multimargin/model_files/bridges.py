@@ -41,7 +41,7 @@ def to_sklearn(clf: SVC) -> svm.SVC:
     -------
     svc : sklearn.svm.SVC
         Predicts, pickles and clones as if it had been trained by scikit-learn. Fitted again it has a hinge loss and
-        an exact bias, whatever the ``loss`` and ``bias`` of ``clf`` were.
+        an exact bias, for any ``loss`` and ``bias`` of ``clf``.
     """
     check_is_fitted(clf)
     model: Any = clf._model

@@ -32,7 +32,7 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
     Returns
     -------
     model : SVC or LinearSVC
-        ``classes_`` are sorted whatever the order in the file; votes are counted in the file's order, so that ties go
+        ``classes_`` are sorted; votes are counted in the file's order, so that ties go
         to the class that LIBSVM would take. A file with probabilities gives ``calibration="coupling"``, whose
         predictions follow them as those of ``svm-predict -b 1`` do; ``set_params(calibration=None)`` follows the votes.
         What the file does not contain (C, the rows of the support vectors) has its default.

@@ -61,7 +61,7 @@ def _learnt(online: Any) -> SVC:
     n_rows = max(int(online.shape_fit_[0]), int(model.support.max(initial=-1)) + 1)
     facts = (online.classes_, np.asarray(online.class_weight_, dtype=np.float64), (n_rows, int(online.n_features_in_)))
     made = pair_model_attributes if isinstance(model, PairModel) else expansion_attributes
-    told = {name: value for name, value in vars(online).items() if name in ("certificate_", "feature_names_in_")}
+    public = {name: value for name, value in vars(online).items() if name in ("certificate_", "feature_names_in_")}
     clf.__dict__.update(
         made(model, *facts)
         | {
@@ -72,6 +72,6 @@ def _learnt(online: Any) -> SVC:
             "_spec": getattr(online, "_spec", None) or FitSpec.from_params(clf.get_params(deep=False), model.kernel),
             "_state": None,
         }
-        | told
+        | public
     )
     return clf

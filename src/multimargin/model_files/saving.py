@@ -22,7 +22,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     ----------
     estimator : SVC, LinearSVC, PerPairSVC, OnlineSVC, SVCCV or LinearSVCCV
         Fitted. Of a search the model that it has trained is saved; of an OnlineSVC the SVC that predicts as it does
-        now. A callable kernel is refused; ``on_progress``, the trace and what a warm start goes on from are left out.
+        now. A callable kernel is refused; ``on_progress``, the trace and the state for warm starts are left out.
     path : path
         Written atomically; the same model gives the same bytes.
     """

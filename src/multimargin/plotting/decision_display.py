@@ -287,7 +287,7 @@ def _emptiest_corner(points: FloatArray) -> str:
 
 
 def _colours(n_classes: int) -> list[Any]:
-    """Return a colour for each class: ten that are easily told apart, else a rainbow."""
+    """Return a colour for each class: ten that are easily distinguished, else a rainbow."""
     from matplotlib import colormaps
 
     if n_classes <= 10:
