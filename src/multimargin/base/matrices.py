@@ -32,6 +32,16 @@ def tidy(X: DataMatrix) -> DataMatrix:
     return summed
 
 
+def weighted_sums_of_rows(weights: FloatArray, X: DataMatrix) -> DataMatrix:
+    """Return weights @ X; of sparse X as CSR, in memory for the columns that have entries."""
+    if not is_sparse(X):
+        return np.asarray(weights @ X)
+    columns, places = np.unique(X.indices, return_inverse=True)
+    narrow = sparse.csr_array((X.data, places, X.indptr), shape=(X.shape[0], len(columns)))
+    sums = sparse.csr_array(np.asarray(weights @ narrow))
+    return sparse.csr_array((sums.data, columns[sums.indices], sums.indptr), shape=(len(weights), X.shape[1]))
+
+
 def as_published(X: DataMatrix) -> DataMatrix:
     """Return sparse rows in the class that scikit-learn is set to return (``sparse_interface``); others unchanged."""
     if not is_sparse(X):

@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.svm import SVC as TheirSVC  # noqa: N811 - two classes of this name
 from sklearn.utils.validation import check_is_fitted
 
 from multimargin._typing import DataMatrix, FloatArray
-from multimargin.base.matrices import as_published, is_sparse, public_coefficients
+from multimargin.base.matrices import as_published, dense, is_sparse, public_coefficients, weighted_sums_of_rows
 from multimargin.base.resources import check_room
 from multimargin.models.calibration import Calibrator, PairCalibrator
 from multimargin.models.kernel_model import KernelModel
@@ -172,5 +171,5 @@ class LibsvmNames:
         if isinstance(model, PairModel):
             weights = -model.weights() if len(self.classes_) == 2 else model.weights()
         else:
-            weights = self.dual_coef_ @ self.support_vectors_
-        return as_published(sparse.csr_array(weights)) if is_sparse(weights) else np.asarray(weights)
+            weights = weighted_sums_of_rows(dense(self.dual_coef_), self.support_vectors_)
+        return as_published(weights)

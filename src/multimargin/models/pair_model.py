@@ -12,7 +12,7 @@ from scipy import sparse
 
 from multimargin import _core
 from multimargin._typing import DataMatrix, FloatArray, IntArray
-from multimargin.base.matrices import as_published, is_sparse, public_coefficients
+from multimargin.base.matrices import as_published, is_sparse, public_coefficients, weighted_sums_of_rows
 from multimargin.base.resources import n_threads
 from multimargin.kernels.spec import KernelSpec
 from multimargin.kernels.store import KernelStore, weighted_sums
@@ -158,10 +158,10 @@ class PairModel:
     def weights(self) -> DataMatrix:
         """Return the weight vectors of the pairs, (n_pairs, n_features), for a linear kernel; CSR of sparse vectors."""
         pairs = map(self.pair_beta, range(len(self.intercept)))
-        rows = (np.atleast_2d(beta @ self.support_vectors[positions]) for positions, beta in pairs)
+        rows = [weighted_sums_of_rows(beta[None, :], self.support_vectors[positions]) for positions, beta in pairs]
         if is_sparse(self.support_vectors):
-            return sparse.csr_array(sparse.vstack([sparse.csr_array(row) for row in rows]))
-        return np.asarray(np.vstack(list(rows)))
+            return sparse.csr_array(sparse.vstack(rows))
+        return np.asarray(np.vstack(rows))
 
     def with_dual_coef(self, values: FloatArray) -> PairModel:
         """Return the model with other coefficients of the same shape."""
