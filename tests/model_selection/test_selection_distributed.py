@@ -18,7 +18,7 @@ import pytest
 
 from multimargin.model_selection import dask_units
 from multimargin.model_selection.distribute import leaves_this_machine, local, through_joblib
-from multimargin.model_selection.search_table import Outcome, SearchTable, Unit
+from multimargin.model_selection.search_table import SearchTable, Unit, UnitScores
 from multimargin.model_selection.strategies import run_search
 from support.separate_fits import (
     CS,
@@ -86,7 +86,7 @@ def test_what_a_lost_worker_had_written_is_not_done_again(
     directory = open_directory(tmp_path, problem)
     asked: list[tuple[float, int]] = []
 
-    def lost_after_writing(part: Any, gamma: float, fold: int, Cs: Any) -> Outcome:
+    def lost_after_writing(part: Any, gamma: float, fold: int, Cs: Any) -> UnitScores:
         asked.append((gamma, fold))
         outcome = evaluate_unit(part, gamma, fold, Cs)
         if len(asked) == 3:
@@ -207,7 +207,7 @@ def test_paused_dask_workers_end_the_search_with_a_sentence(
     monkeypatch.setattr(dask_units, "PATIENCE", 0.3)
     with _cluster_of_threads(2) as (_, client), joblib.parallel_config("dask"):
         directory = open_directory(tmp_path, problem)
-        done: list[Outcome] = []
+        done: list[UnitScores] = []
         outcomes = iter(through_joblib(evaluate_unit, directory=directory)(problem, _units(problem)))
         done.append(next(outcomes))
         client.run(_pause)
@@ -231,7 +231,7 @@ def test_workers_that_are_paused_before_the_data_come(problem: Problem) -> None:
 def test_a_dask_scheduler_that_ends_is_told_of(problem: Problem, expected: SearchTable, tmp_path: Path) -> None:
     dask = pytest.importorskip("dask", reason="needs the extra 'dask': pip install 'multimargin[dask]'")
     directory = open_directory(tmp_path, problem)
-    done: list[Outcome] = []
+    done: list[UnitScores] = []
     quick = dask.config.set({"distributed.comm.timeouts.connect": "1s"})
     with quick, _cluster_of_threads() as (cluster, _), joblib.parallel_config("dask"):
         outcomes = iter(through_joblib(evaluate_unit, directory=directory)(problem, _units(problem)))

@@ -11,7 +11,7 @@ import pytest
 from multimargin.model_selection import forecast as forecasting
 from multimargin.model_selection.distribute import local
 from multimargin.model_selection.forecast import extrapolate, forecast, subsample, subsample_sizes
-from multimargin.model_selection.search_table import Outcome, Unit
+from multimargin.model_selection.search_table import Unit, UnitScores
 from support.separate_fits import evaluate_gamma, make_problem
 
 CS = np.array([0.5, 2.0])
@@ -34,7 +34,7 @@ class _Clock:
         exponent = {0.1: 2.0, 0.5: 1.9, 2.0: 2.1}[gamma]
         return float(0.002 + 1e-7 * n_rows**exponent)
 
-    def evaluate(self, problem: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
+    def evaluate(self, problem: Any, units: Sequence[Unit]) -> Iterator[UnitScores]:
         for unit in units:
             self.now += self.cost(unit.gamma, len(problem.y))
         yield from ()

@@ -14,7 +14,7 @@ from multimargin import SVC, LinearSVC
 from multimargin.model_selection import line_search, strategies
 from multimargin.model_selection.distribute import local
 from multimargin.model_selection.line_search import best_along, best_linear_C, folds_of, second_line
-from multimargin.model_selection.search_table import Cells, Outcome, Unit
+from multimargin.model_selection.search_table import Cells, Unit, UnitScores
 from multimargin.model_selection.strategies import run_search
 from support.separate_fits import Problem, evaluate_gamma, make_problem
 
@@ -149,7 +149,7 @@ def test_where_few_rows_are_asked_for_the_second_line_has_no_matrix(monkeypatch:
     problem, gammas = make_problem(), 2.0 ** np.arange(-10, 5)
     sizes: list[tuple[str, Any]] = []
 
-    def recording(part: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
+    def recording(part: Any, units: Sequence[Unit]) -> Iterator[UnitScores]:
         sizes.append((part.params.get("kernel", "rbf"), part.params.get("cache_size", "auto")))
         yield from local(evaluate_gamma)(part, units)
 

@@ -18,7 +18,7 @@ from scipy import sparse
 from multimargin.model_selection.distribute import local, through_joblib
 from multimargin.model_selection.evaluation import UnitResult
 from multimargin.model_selection.resume import _sealed, _unsealed, fingerprint
-from multimargin.model_selection.search_table import Cells, Outcome, SearchTable, Unit
+from multimargin.model_selection.search_table import Cells, SearchTable, Unit, UnitScores
 from multimargin.model_selection.strategies import run_search
 from support.separate_fits import (
     CS,
@@ -52,7 +52,7 @@ def test_a_unit_comes_back_as_it_was(problem: Problem, tmp_path: Path) -> None:
 
 
 def test_a_search_goes_on_where_it_was(problem: Problem, expected: SearchTable, tmp_path: Path) -> None:
-    def three_then_stop(part: Any, gamma: float, folds: list[int], Cs: Any) -> Iterator[Outcome]:
+    def three_then_stop(part: Any, gamma: float, folds: list[int], Cs: Any) -> Iterator[UnitScores]:
         if gamma == GAMMAS[1]:
             raise KeyboardInterrupt
         yield from evaluate_gamma(part, gamma, folds, Cs)
@@ -61,7 +61,7 @@ def test_a_search_goes_on_where_it_was(problem: Problem, expected: SearchTable, 
         run_search("grid", problem, CS, GAMMAS, local(three_then_stop, open_directory(tmp_path, problem)))
     asked = []
 
-    def counted(part: Any, gamma: float, folds: list[int], Cs: Any) -> list[Outcome]:
+    def counted(part: Any, gamma: float, folds: list[int], Cs: Any) -> list[UnitScores]:
         asked.append((gamma, folds))
         return evaluate_gamma(part, gamma, folds, Cs)
 
@@ -76,7 +76,7 @@ def test_a_search_goes_on_where_it_was(problem: Problem, expected: SearchTable, 
 
 
 def test_folds_that_an_interrupt_brings_along_are_kept(problem: Problem, tmp_path: Path) -> None:
-    def two_of_three(part: Any, gamma: float, folds: list[int], Cs: Any) -> list[Outcome]:
+    def two_of_three(part: Any, gamma: float, folds: list[int], Cs: Any) -> list[UnitScores]:
         interrupt = KeyboardInterrupt()
         interrupt.units = evaluate_gamma(part, gamma, folds[:2], Cs)  # type: ignore[attr-defined]
         raise interrupt

@@ -15,7 +15,7 @@ from multimargin import SVC, verify
 from multimargin.model_selection.distribute import local
 from multimargin.model_selection.evaluation import UnitResult
 from multimargin.model_selection.pair_selection import PerPairSVC, pair_parts, select_pairs
-from multimargin.model_selection.search_table import Cells, Evaluate, Outcome, SearchTable, Unit, restricted
+from multimargin.model_selection.search_table import Cells, Evaluate, SearchTable, Unit, UnitScores, restricted
 from multimargin.model_selection.strategies import SearchOptions, hold_out, run_search
 from multimargin.models.voting import ovr_scores, vote
 from support.separate_fits import Problem, evaluate_gamma, make_problem
@@ -32,7 +32,7 @@ def grid(problem: Problem) -> SearchTable:
 def _from_surface(surface: Any, noise: float = 0.0) -> Evaluate:
     """Scores by a formula in log2 C, log2 gamma, with a small difference for each fold."""
 
-    def evaluate(problem: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
+    def evaluate(problem: Any, units: Sequence[Unit]) -> Iterator[UnitScores]:
         for unit in units:
             n = len(unit.Cs)
             wave = noise * np.sin(31.0 * unit.fold + 7.0 * np.log2(unit.Cs) + 3.0 * np.log2(unit.gamma))
@@ -127,7 +127,7 @@ def test_halving_over_rows(problem: Problem, grid: SearchTable, n_folds: int) ->
     folds = hold_out(problem.y) if n_folds == 1 else problem.folds
     asked: list[tuple[int, int]] = []
 
-    def counting(part: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
+    def counting(part: Any, units: Sequence[Unit]) -> Iterator[UnitScores]:
         asked.append((len(part.folds[0][0]), sum(len(unit.Cs) for unit in units) // len(part.folds)))
         yield from local(evaluate_gamma)(part, units)
 
@@ -183,7 +183,7 @@ def test_nested_grids_leave_a_single_value_as_it_is() -> None:
 def test_no_cell_is_trained_twice(problem: Problem, search: str) -> None:
     trained: list[tuple[float, float, int]] = []
 
-    def counting(part: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
+    def counting(part: Any, units: Sequence[Unit]) -> Iterator[UnitScores]:
         trained.extend((C, unit.gamma, unit.fold) for unit in units for C in unit.Cs.tolist())
         yield from local(evaluate_gamma)(part, units)
 
@@ -192,7 +192,7 @@ def test_no_cell_is_trained_twice(problem: Problem, search: str) -> None:
 
 
 def test_an_interrupted_search_keeps_what_it_has(problem: Problem) -> None:
-    def interrupted(part: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
+    def interrupted(part: Any, units: Sequence[Unit]) -> Iterator[UnitScores]:
         for number, outcome in enumerate(local(evaluate_gamma)(part, units)):
             if number == 4:
                 raise KeyboardInterrupt

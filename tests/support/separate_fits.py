@@ -16,7 +16,7 @@ from multimargin import SVC
 from multimargin._typing import FloatArray, IntArray
 from multimargin.model_selection.evaluation import UnitResult
 from multimargin.model_selection.resume import ResumeDirectory
-from multimargin.model_selection.search_table import Outcome, SearchTable
+from multimargin.model_selection.search_table import SearchTable, UnitScores
 
 CS = np.array([0.5, 2.0, 8.0])
 GAMMAS = np.array([0.1, 0.5])
@@ -44,7 +44,7 @@ def make_problem(n_samples: int = 120, n_folds: int = 3, **params: Any) -> Probl
     return Problem(X, y.astype(np.int64), np.array(["a", "b", "c"]), None, params, folds, {"score": None})
 
 
-def evaluate_unit(problem: Any, gamma: float, fold: int, Cs: FloatArray) -> Outcome:
+def evaluate_unit(problem: Any, gamma: float, fold: int, Cs: FloatArray) -> UnitScores:
     """Train and score each cell by itself."""
     train, test = problem.folds[fold]
     labels, weight = problem.classes[problem.y], problem.sample_weight
@@ -72,12 +72,12 @@ def evaluate_unit(problem: Any, gamma: float, fold: int, Cs: FloatArray) -> Outc
     )
 
 
-def evaluate_gamma(problem: Any, gamma: float, folds: list[int], Cs: FloatArray) -> list[Outcome]:
+def evaluate_gamma(problem: Any, gamma: float, folds: list[int], Cs: FloatArray) -> list[UnitScores]:
     """Evaluate all folds of a gamma."""
     return [evaluate_unit(problem, gamma, fold, Cs) for fold in folds]
 
 
-def wait_to_be_killed(directory: str, problem: Any, gamma: float, fold: int, Cs: FloatArray) -> Outcome:
+def wait_to_be_killed(directory: str, problem: Any, gamma: float, fold: int, Cs: FloatArray) -> UnitScores:
     """The first unit writes the id of its process and waits; its second attempt is an ordinary one."""
     pid_file = Path(directory) / "pid"
     try:
@@ -91,7 +91,7 @@ def wait_to_be_killed(directory: str, problem: Any, gamma: float, fold: int, Cs:
     raise AssertionError("the process was not killed")
 
 
-def die(problem: Any, gamma: float, fold: int, Cs: FloatArray) -> Outcome:
+def die(problem: Any, gamma: float, fold: int, Cs: FloatArray) -> UnitScores:
     """One unit that no worker survives."""
     if fold == 1:
         time.sleep(0.3)

@@ -236,8 +236,8 @@ class _Search:
         X, y, weight = self.rows
         model = LinearSVC()
         model.__dict__.update(fitted.attributes | {"n_features_in_": X.shape[1]})
-        told = {} if weight is None else {"sample_weight": weight[test]}
-        self.scores[fold, index] = self.scorer(model, X[test], y[test], **told)
+        weights = {} if weight is None else {"sample_weight": weight[test]}
+        self.scores[fold, index] = self.scorer(model, X[test], y[test], **weights)
 
     def fit(self, data: TrainingSet, index: int, start: State | None) -> Fitted:
         """Train one machine with its share of the time that is left."""

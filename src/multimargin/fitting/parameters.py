@@ -15,7 +15,8 @@ from multimargin.base.matrices import check_indices
 from multimargin.kernels.spec import KernelSpec
 from multimargin.kernels.table import KERNELS, has_gamma
 from multimargin.models.calibration import COUPLING, KINDS
-from multimargin.problems.machines import MACHINES, Bound, Machine
+from multimargin.problems.binary_parts import is_separable
+from multimargin.problems.machines import Bound, Machine
 from multimargin.problems.problem import Bias, Loss
 from multimargin.problems.schemes import SCHEMES
 from multimargin.problems.training_set import TrainingSet
@@ -168,7 +169,7 @@ def resolve_bias(choice: Any, scheme: str | Machine) -> Bias:
     check_choice("bias", choice, BIASES)
     if choice != "auto":
         return Bias(choice)
-    return Bias.EXACT if isinstance(scheme, str) or scheme is MACHINES["ova"] else Bias.NONE
+    return Bias.EXACT if is_separable(scheme) else Bias.NONE
 
 
 def check_solver(choice: str, scheme: str | Machine, bias: Bias) -> None:
@@ -181,7 +182,7 @@ def check_solver(choice: str, scheme: str | Machine, bias: Bias) -> None:
             )
         return
     name = scheme if isinstance(scheme, str) else scheme.name
-    separable = isinstance(scheme, str) or scheme is MACHINES["ova"]
+    separable = is_separable(scheme)
     pairs = [each.value for each in PAIR_CHOICES]
     if separable and bias is Bias.EXACT:
         if choice in ("auto", SolverChoice.SMO.value, *pairs):

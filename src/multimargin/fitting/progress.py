@@ -83,9 +83,9 @@ class FitTask:
         if not self.active or self._context is None:
             return False
         task = self._context.subcontext(task_name="iterations")
-        told = {"estimator": self._estimator, "X": self._X, "y": self._y}
-        task.call_on_fit_task_begin(**told)
-        return bool(task.call_on_fit_task_end(**told, reconstruction_attributes=attributes))
+        shared = {"estimator": self._estimator, "X": self._X, "y": self._y}
+        task.call_on_fit_task_begin(**shared)
+        return bool(task.call_on_fit_task_end(**shared, reconstruction_attributes=attributes))
 
     def end(self, attributes: Callable[[], dict[str, Any]]) -> None:
         """Tell the callbacks that the fit is done."""

@@ -23,7 +23,7 @@ from multimargin.model_selection.scoring import (
     pair_scores,
     votes_only,
 )
-from multimargin.problems.machines import MACHINES
+from multimargin.problems.binary_parts import is_separable
 from multimargin.problems.problem import Bias
 from multimargin.problems.schemes import BinaryProblem, class_problems, members_by_class, pair_list, pair_problems
 from multimargin.solvers.report import Progress
@@ -34,8 +34,7 @@ ENTRIES_AT_ONCE = 8_000_000
 
 def follows_binary_paths(spec: FitSpec, params: dict[str, Any]) -> bool:
     """Return whether a machine is a list of binary problems whose path along C the core computes."""
-    separable = bool(spec.scheme) or spec.machine is MACHINES["ova"]
-    return separable and spec.bias is Bias.EXACT and params["solver"] == "auto"
+    return is_separable(spec.scheme or spec.machine) and spec.bias is Bias.EXACT and params["solver"] == "auto"
 
 
 class BinaryPaths:

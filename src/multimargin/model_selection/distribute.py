@@ -18,12 +18,12 @@ from joblib.parallel import get_active_backend
 from multimargin.base.interrupts import allowed
 from multimargin.model_selection import dask_units
 from multimargin.model_selection.resume import ResumeDirectory
-from multimargin.model_selection.search_table import Evaluate, Outcome, Unit, key_of
+from multimargin.model_selection.search_table import Evaluate, Unit, UnitScores, key_of
 
 # evaluate_unit(problem, gamma, fold, Cs)
-EvaluateUnit = Callable[..., Outcome]
+EvaluateUnit = Callable[..., UnitScores]
 # evaluate_gamma(problem, gamma, folds, Cs)
-EvaluateGamma = Callable[..., Iterable[Outcome]]
+EvaluateGamma = Callable[..., Iterable[UnitScores]]
 
 # Errors that mean a lost worker, not a wrong problem. By name: the packages that have them need not be installed.
 LOST = {
@@ -46,7 +46,7 @@ def local(evaluate_gamma: EvaluateGamma, directory: ResumeDirectory | None = Non
     A KeyboardInterrupt of ``evaluate_gamma`` may have the outcomes that were finished as its attribute ``units``.
     """
 
-    def evaluate(problem: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
+    def evaluate(problem: Any, units: Sequence[Unit]) -> Iterator[UnitScores]:
         own = None if directory is None else directory.at(problem)
         found, missing = _on_disk(own, units)
         yield from found
@@ -87,7 +87,7 @@ def through_joblib(
         How often units are submitted again whose worker died.
     """
 
-    def evaluate(problem: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
+    def evaluate(problem: Any, units: Sequence[Unit]) -> Iterator[UnitScores]:
         own = None if directory is None else directory.at(problem)
         found, missing = _on_disk(own, units)
         yield from found
@@ -113,7 +113,7 @@ def through_joblib(
     return evaluate
 
 
-def _heard(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
+def _heard(outcomes: Iterator[UnitScores]) -> Iterator[UnitScores]:
     """Yield the same; while one is waited for, Ctrl-C is raised at once."""
     while True:
         with allowed():
@@ -152,7 +152,7 @@ class _Task:
     evaluate_unit: EvaluateUnit
     directory: ResumeDirectory | None
 
-    def __call__(self, unit: Unit) -> Outcome:
+    def __call__(self, unit: Unit) -> UnitScores:
         outcome = self.evaluate_unit(self.problem, unit.gamma, unit.fold, unit.Cs)
         # On another machine the directory may not be there: then the result is written where it arrives.
         if self.directory is not None and self.directory.is_ours():
@@ -160,11 +160,11 @@ class _Task:
         return outcome
 
 
-def _call(task: _Task, unit: Unit) -> Outcome:
+def _call(task: _Task, unit: Unit) -> UnitScores:
     return task(unit)
 
 
-def _submit(task: _Task, units: list[Unit], n_jobs: int | None) -> Iterator[Outcome]:
+def _submit(task: _Task, units: list[Unit], n_jobs: int | None) -> Iterator[UnitScores]:
     backend, _ = get_active_backend()
     if _is_dask(backend):
         yield from _submit_to_dask(backend, task, units)
@@ -179,7 +179,7 @@ def _submit(task: _Task, units: list[Unit], n_jobs: int | None) -> Iterator[Outc
             outcomes.close()
 
 
-def _submit_to_dask(backend: Any, task: _Task, units: list[Unit]) -> Iterator[Outcome]:
+def _submit_to_dask(backend: Any, task: _Task, units: list[Unit]) -> Iterator[UnitScores]:
     """Submit to the client of joblib's backend, because joblib does not notice units that killed their workers.
 
     Other units continue when one is lost; the error is raised at the end.
@@ -205,7 +205,7 @@ def _submit_to_dask(backend: Any, task: _Task, units: list[Unit]) -> Iterator[Ou
         raise lost
 
 
-def _submit_to_ray(backend: Any, task: _Task, units: list[Unit]) -> Iterator[Outcome]:
+def _submit_to_ray(backend: Any, task: _Task, units: list[Unit]) -> Iterator[UnitScores]:
     """Submit to Ray itself: its backend for joblib gives all results at once, or none when a worker dies."""
     import ray
 
@@ -242,7 +242,7 @@ def _is_ray(backend: Any) -> bool:
     return type(backend).__module__.partition(".")[0] == "ray"
 
 
-def _on_disk(directory: ResumeDirectory | None, units: Sequence[Unit]) -> tuple[list[Outcome], list[Unit]]:
+def _on_disk(directory: ResumeDirectory | None, units: Sequence[Unit]) -> tuple[list[UnitScores], list[Unit]]:
     """Return the stored outcomes of units, and the units without one."""
     if directory is None:
         return [], list(units)
@@ -251,7 +251,7 @@ def _on_disk(directory: ResumeDirectory | None, units: Sequence[Unit]) -> tuple[
     return found, [unit for unit, outcome in pairs if outcome is None]
 
 
-def _keep(directory: ResumeDirectory | None, outcome: Outcome) -> None:
+def _keep(directory: ResumeDirectory | None, outcome: UnitScores) -> None:
     """Write an outcome that its worker could not write."""
     if directory is not None and directory.load(Unit(outcome.gamma, outcome.fold, outcome.Cs)) is None:
         directory.save(outcome)

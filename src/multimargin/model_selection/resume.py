@@ -22,7 +22,7 @@ import numpy as np
 from multimargin._core import __version__
 from multimargin.base.files import whole_file
 from multimargin.model_selection.fingerprints import OpaqueError, digest_of
-from multimargin.model_selection.search_table import Outcome, Unit, key_of
+from multimargin.model_selection.search_table import Unit, UnitScores, key_of
 
 FORMAT = 2
 MARKER = "search.json"
@@ -69,10 +69,10 @@ class ResumeDirectory:
     path: Path
     fingerprint: str
     part: str
-    make: Callable[..., Outcome]
+    make: Callable[..., UnitScores]
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], problem: Any, make: Callable[..., Outcome]) -> ResumeDirectory:
+    def open(cls, path: str | os.PathLike[str], problem: Any, make: Callable[..., UnitScores]) -> ResumeDirectory:
         """Return the directory, created if needed; refuse one that belongs to something else."""
         own = fingerprint(problem)
         directory = cls(Path(path), own, own, make)
@@ -120,7 +120,7 @@ class ResumeDirectory:
         """Whether the directory is here and belongs to this search; on another machine it may not be."""
         return self._read_marker() == self._marker
 
-    def save(self, outcome: Outcome) -> None:
+    def save(self, outcome: UnitScores) -> None:
         """Write a finished unit; one that was stopped is left to be done again."""
         if np.asarray(outcome.stopped).any():
             return
@@ -134,7 +134,7 @@ class ResumeDirectory:
         _write(place.with_suffix(".npz"), data)
         _write(place.with_suffix(".json"), _sealed(plain))
 
-    def load(self, unit: Unit) -> Outcome | None:
+    def load(self, unit: Unit) -> UnitScores | None:
         """Return what was kept for a unit, or None."""
         place = self._place(unit.gamma, unit.fold, unit.Cs)
         try:

@@ -15,7 +15,7 @@ from multimargin.model_selection.pair_selection import PairSelection, PerPairSVC
 from multimargin.model_selection.progress import SearchMonitor, search_line
 from multimargin.model_selection.results import SelectionResults
 from multimargin.model_selection.resume import ResumeDirectory
-from multimargin.model_selection.search_table import Cells, Evaluate, Outcome, Unit
+from multimargin.model_selection.search_table import Cells, Evaluate, Unit, UnitScores
 from multimargin.model_selection.strategies import SearchOptions, run_search
 
 Found = tuple[SelectionResults, BaseException | None, str]
@@ -86,7 +86,7 @@ def _evaluation(search: Any, monitor: SearchMonitor, directory: ResumeDirectory 
 def _monitored(monitor: SearchMonitor, evaluate: Evaluate, *, elsewhere: bool) -> Evaluate:
     """Count finished units, and stop on request; units in other processes report only when they finish."""
 
-    def evaluate_and_count(problem: Any, units: Sequence[Unit]) -> Iterator[Outcome]:
+    def evaluate_and_count(problem: Any, units: Sequence[Unit]) -> Iterator[UnitScores]:
         monitor.n_parts = monitor.n_done + len(units) + 1  # another round may follow: the end is never certain
         for outcome in evaluate(problem, units):
             yield outcome

@@ -26,7 +26,7 @@ class Unit:
         return self.gamma, self.fold, tuple(self.Cs.tolist())
 
 
-class Outcome(Protocol):
+class UnitScores(Protocol):
     """Result of a unit: one number for each of its values of C."""
 
     @property
@@ -52,10 +52,10 @@ class Outcome(Protocol):
 
 
 # How units become outcomes, in any order: here, in other processes or on a cluster.
-Evaluate = Callable[[Any, Sequence[Unit]], Iterable[Outcome]]
+Evaluate = Callable[[Any, Sequence[Unit]], Iterable[UnitScores]]
 
 
-def key_of(outcome: Outcome) -> tuple[float, int, tuple[float, ...]]:
+def key_of(outcome: UnitScores) -> tuple[float, int, tuple[float, ...]]:
     """Return the key of the unit that this came from."""
     return float(outcome.gamma), int(outcome.fold), tuple(np.asarray(outcome.Cs, dtype=np.float64).tolist())
 
@@ -138,11 +138,11 @@ class Cells:
     """The cells of a search while it runs: filled unit by unit, so that one that is interrupted keeps them."""
 
     n_folds: int
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[UnitScores] = field(default_factory=list)
     stopped: set[Cell] = field(default_factory=set)
     details: dict[str, Any] = field(default_factory=dict)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: UnitScores) -> None:
         self.outcomes.append(outcome)
 
     def by_fold(self, metric: str) -> dict[Cell, FloatArray]:

@@ -19,7 +19,7 @@ from multimargin.fitting import parameters as check
 from multimargin.fitting.warm_starts import check_costs
 from multimargin.model_selection.line_search import best_along, best_linear_C, best_of_all, folds_of, second_line
 from multimargin.model_selection.search_table import Cell, Cells, Evaluate, SearchTable, share_of
-from multimargin.problems.machines import MACHINES
+from multimargin.problems.binary_parts import is_separable
 from multimargin.problems.schemes import find_scheme
 
 # Two lines: below this share of support vectors, and from so many rows on, a kernel matrix costs more than it saves.
@@ -254,7 +254,7 @@ def _best_linear_C(run: _Run) -> tuple[float, float]:  # noqa: N802 - C is the n
     scheme = find_scheme(problem.params.get("multi_class", "ovo"))
     needed = 16.0 * len(problem.y) ** 2
     fits = needed <= cache_bytes(problem.params.get("cache_size", "auto"), needed)
-    if not fits or not (isinstance(scheme, str) or scheme is MACHINES["ova"]):
+    if not fits or not is_separable(scheme):
         return best_linear_C(problem, run.metric, Cs), np.nan
     linear = replace(problem, params=problem.params | {"kernel": "linear"})
     on_line = _Run(linear, run.evaluate, run.options, Cells(run.n_folds))

@@ -19,7 +19,7 @@ from multimargin.fitting.spec import FitSpec
 from multimargin.kernels.store import check_range
 from multimargin.kernels.table import KERNELS
 from multimargin.online.learner import ONE_VS_ALL, OnlineOptions
-from multimargin.problems.machines import MACHINES
+from multimargin.problems.binary_parts import is_separable
 from multimargin.problems.problem import Bias
 from multimargin.problems.schemes import find_scheme
 from multimargin.problems.training_set import TrainingSet
@@ -92,8 +92,7 @@ def make_spec(params: dict[str, Any], X: DataMatrix, weight: FloatArray) -> FitS
     check_parameters(params)
     choice = find_scheme(params["multi_class"])
     bias = check.resolve_bias(params["bias"], choice)
-    separate = isinstance(choice, str) or choice is MACHINES[ONE_VS_ALL]
-    if bias is Bias.EXACT and not separate:
+    if bias is Bias.EXACT and not is_separable(choice):
         raise ValueError(
             f"bias='exact' with multi_class={params['multi_class']!r} is not available for online learning: its "
             "constraints tie all examples together; use bias='none' or 'regularized', or multi_class='ovo'."
@@ -105,7 +104,7 @@ def make_spec(params: dict[str, Any], X: DataMatrix, weight: FloatArray) -> FitS
     kernel = check.resolve_kernel(params, data)
     check_range(X, kernel)
     spec = FitSpec.from_params(params, kernel, bias)
-    return replace(spec, scheme=ONE_VS_ALL) if spec.machine is MACHINES[ONE_VS_ALL] and not spec.scheme else spec
+    return replace(spec, scheme=ONE_VS_ALL) if is_separable(spec.machine) and not spec.scheme else spec
 
 
 def make_options(params: dict[str, Any], spec: FitSpec) -> OnlineOptions:

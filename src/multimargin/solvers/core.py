@@ -66,8 +66,7 @@ def solve(
             "The exact bias adds constraints that this solver does not know; use proximal_bias.solve_by_bias_rule."
         )
     check_start(problem, start)
-    if np.isinf(problem.data.C).any():
-        refuse_if_inseparable(problem)
+    refuse_if_inseparable(problem)
     return run_core(problem, options, None if start is None else replace(start, scores=None), watch)
 
 

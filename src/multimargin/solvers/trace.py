@@ -27,7 +27,7 @@ class Trace:
         What was spent: time, steps, kernel rows computed. None of them falls.
     violation, dual : ndarray
         KKT violation of the active examples, and the dual objective, as the solver knows them. Only the last point and
-        those of a float64 look are exact. For machines with an exact bias that are solved by rounds they belong to the
+        those of a float64 check are exact. For machines with an exact bias that are solved by rounds they belong to the
         round's own problem, whose optimum tends to that of the whole one.
     primal : ndarray
         The primal objective, an estimate while examples are shrunk; nan unless ``trace="primal"``.

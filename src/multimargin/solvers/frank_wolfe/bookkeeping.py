@@ -44,7 +44,7 @@ class Account:
         self.trace = TraceBuilder()
 
     def judge(self, numbers: Objectives) -> None:
-        """Take over what a look at all examples says; the dual is kept step by step."""
+        """Take over what a check of all examples says; the dual is kept step by step."""
         self.violation, self.primal = numbers.violation, min(self.primal, numbers.primal)
 
     def seconds(self) -> float:
@@ -59,7 +59,7 @@ class Account:
         return -(-self.kernel_values // self.problem.n_examples)
 
     def ask(self, state: Callable[[], SolverState], n_active: int) -> None:
-        """Look at the limits, and about every 50 ms tell the caller; raises End where that is the end."""
+        """Check the limits, and about every 50 ms tell the caller; raises End where that is the end."""
         now, options = time.perf_counter(), self.options
         poll()
         if 0 <= options.max_iter <= self.n_iter:

@@ -126,7 +126,7 @@ class _Point:
 
 
 @dataclass(frozen=True, eq=False)
-class _Look:
+class _Check:
     """What the linear program over all examples says: the vertex, b, and each example's share of the gap."""
 
     vertex: FloatArray
@@ -183,27 +183,27 @@ class _Run:
         hull: Hull | None = None
         goal, disappointments, block = np.inf, 0, np.zeros(0, dtype=np.int64)
         while disappointments < PATIENCE:
-            look = self._look(program)
-            wanted = self.relative_gap * max(abs(look.numbers.primal), abs(look.numbers.dual))
-            if look.gap <= wanted:
-                settled = self._settled(look, wanted)
+            check = self._check_all(program)
+            wanted = self.relative_gap * max(abs(check.numbers.primal), abs(check.numbers.dual))
+            if check.gap <= wanted:
+                settled = self._settled(check, wanted)
                 if settled is not None:
                     return settled
             before = self.account.dual
             if whole:
-                goal = min(wanted, 0.25 * goal)  # lower after each look that found it not enough
+                goal = min(wanted, 0.25 * goal)  # lower after each check that found it not enough
                 hull = hull or self._hull(np.arange(self.problem.n_examples))
                 self._descend(hull, program, np.arange(self.problem.n_examples), goal)
                 self.scores = hull.scores()
             else:
-                block = choose_block(self.problem, self.amounts, look.shares, block, self.block_size)
-                self._work(block, look)
+                block = choose_block(self.problem, self.amounts, check.shares, block, self.block_size)
+                self._work(block, check)
             risen = self.account.dual - before > NO_RISE * abs(self.account.dual)
             disappointments = 0 if risen else disappointments + 1
             hull = hull if risen else None
         return None
 
-    def _look(self, program: LinearProgram) -> _Look:
+    def _check_all(self, program: LinearProgram) -> _Check:
         """Ask the linear program over all examples, and judge the point at the b that it gives."""
         problem, account = self.problem, self.account
         began = time.perf_counter()
@@ -217,7 +217,7 @@ class _Run:
         account.reserve = time.perf_counter() - began
         account.record(self.amounts, problem, numbers.violation)
         account.ask(self._state, problem.n_examples)
-        return _Look(vertex.amounts, bias, shares, numbers)
+        return _Check(vertex.amounts, bias, shares, numbers)
 
     def _hull(self, block: IntArray) -> Hull:
         rows = self.problem.data.rows[block]
@@ -239,7 +239,7 @@ class _Run:
             if whole:
                 self.bias = vertex.bias
                 account.judge(numbers)
-            if taken:  # the point before was that of a look
+            if taken:  # the point before was that of a check
                 account.record(self.amounts, hull.problem, numbers.violation)
             if np.isnan(first):
                 first = gap
@@ -257,16 +257,16 @@ class _Run:
             account.ask(self._state, len(block))
         return first
 
-    def _work(self, block: IntArray, look: _Look) -> None:
+    def _work(self, block: IntArray, check: _Check) -> None:
         """Solve a block, or step towards the vertex of all examples where the sums hold the block fast."""
         before = self.amounts
         hull = self._hull(block)
         first = self._descend(hull, LinearProgram(hull.problem, before[block]), block, np.inf)
         change = self._beta(self.amounts[block] - before[block], block)
         self.scores = self.scores + self._product(change, block)
-        if first > HELD * look.gap * len(block) / len(before):
+        if first > HELD * check.gap * len(block) / len(before):
             return
-        move = look.vertex - self.amounts
+        move = check.vertex - self.amounts
         gradient = dual_gradient(self.problem, self.amounts, self.scores)
         beta = self._beta(move)
         image = self._product(beta)
@@ -276,12 +276,12 @@ class _Run:
         self.account.dual += theta * slope - 0.5 * theta**2 * curvature
         self.account.n_iter += 1
 
-    def _settled(self, look: _Look, wanted: float) -> _Point | None:
+    def _settled(self, check: _Check, wanted: float) -> _Point | None:
         """The point, or the one beside it with its variables at the bounds they are pushed to, if it is optimal."""
         problem, tol = self.problem, self.options.tol
-        gradient = dual_gradient(problem, self.amounts, self.scores + (0.0 if look.bias is None else look.bias))
+        gradient = dual_gradient(problem, self.amounts, self.scores + (0.0 if check.bias is None else check.bias))
         amounts = self.amounts
-        if look.numbers.violation > tol:
+        if check.numbers.violation > tol:
             amounts = pushed_to_bounds(problem, amounts, gradient, 0.5 * tol)
         if self.exact and is_off(problem, amounts):
             movable = movable_without_harm(problem, amounts, gradient, 0.5 * tol)

@@ -13,10 +13,10 @@ import numpy as np
 from multimargin._core import LinearData
 from multimargin._typing import FloatArray
 from multimargin.base.resources import n_threads
+from multimargin.problems.binary_parts import BinaryParts
 from multimargin.problems.problem import Bias, DualProblem
 from multimargin.solvers.core import SolverState
 from multimargin.solvers.linear import core as linear_core
-from multimargin.solvers.linear.columns import Columns
 from multimargin.solvers.linear.core import (
     BinarySetting,
     LinearBatch,
@@ -65,7 +65,7 @@ def budget_of_entries(n_entries: float, n_variables: int) -> float:
 
 def descend(
     problem: DualProblem,
-    columns: Columns | None,
+    separated: BinaryParts | None,
     options: LinearOptions,
     start: FloatArray,
     watch: Watch[FloatArray] | None,
@@ -76,13 +76,15 @@ def descend(
     Solves   the dual of ``problem``, whose bias is none or an offset of its linear kernel.
     See      core.py.
     """
-    if columns is not None:
-        starts = columns.split(start)
-        parts: FitMonitor[list[FloatArray | None]] = FitMonitor(watch).map(
-            lambda found: _joined(columns, starts, range(len(starts)), found)
+    if separated is not None:
+        starts = separated.split(start)
+        found_parts: FitMonitor[list[FloatArray | None]] = FitMonitor(watch).map(
+            lambda found: _joined(separated, starts, range(len(starts)), found)
         )
-        batch = solve_linear_binary(_setting(problem, data), columns.parts, _own(options, columns), starts, parts)
-        return _found(columns, batch)
+        batch = solve_linear_binary(
+            _setting(problem, data), separated.parts, _own(options, separated), starts, found_parts
+        )
+        return _found(separated, batch)
 
     state = SolverState(start, None, problem.n_classes)
     monitor: FitMonitor[SolverState] = FitMonitor(watch).map(lambda state: state.amounts)
@@ -91,7 +93,7 @@ def descend(
 
 
 def newton_by_column(
-    columns: Columns,
+    separated: BinaryParts,
     options: LinearOptions,
     start: FloatArray,
     own: dict[int, NewtonStart],
@@ -99,25 +101,25 @@ def newton_by_column(
     data: LinearData,
 ) -> Descent:
     """Solve the columns that have a start of their own by Newton's method; the others stay as they are."""
-    parts, wanted = columns.split(start), tuple(own)
+    parts, wanted = separated.split(start), tuple(own)
     monitor: FitMonitor[list[FloatArray | None]] = FitMonitor(watch).map(
-        lambda found: _joined(columns, parts, wanted, found)
+        lambda found: _joined(separated, parts, wanted, found)
     )
     batch = solve_newton_binary(
-        _setting(columns.problem, data),
-        [columns.parts[c] for c in wanted],
-        _own(options, columns),
+        _setting(separated.problem, data),
+        [separated.parts[c] for c in wanted],
+        _own(options, separated),
         list(own.values()),
         monitor,
     )
     for c, part in zip(wanted, batch.results, strict=True):
         parts[c] = part.amounts
-    found = _found(columns, batch)
+    found = _found(separated, batch)
     bias = np.array([part.weights[-1] for part in batch.results])
     return replace(
         found,
-        amounts=columns.join(parts),
-        bias=bias if columns.problem.bias is Bias.EXACT else None,
+        amounts=separated.join(parts),
+        bias=bias if separated.problem.bias is Bias.EXACT else None,
         width=min(part.report.width for part in batch.results),
     )
 
@@ -126,16 +128,16 @@ def _setting(problem: DualProblem, data: LinearData) -> BinarySetting:
     return BinarySetting(data, problem.loss, problem.kernel.offset, problem.bias is Bias.EXACT)
 
 
-def _own(options: LinearOptions, columns: Columns) -> LinearOptions:
-    return replace(options, tol=options.tol / columns.violations, n_threads=n_threads())
+def _own(options: LinearOptions, separated: BinaryParts) -> LinearOptions:
+    return replace(options, tol=options.tol / separated.violations, n_threads=n_threads())
 
 
-def _found(columns: Columns, batch: LinearBatch) -> Descent:
+def _found(separated: BinaryParts, batch: LinearBatch) -> Descent:
     reasons = [part.report.stop_reason for part in batch.results]
     unfinished = tuple(c for c, reason in enumerate(reasons) if reason is not StopReason.CONVERGED)
-    whole = len(batch.results) == len(columns.parts)
+    whole = len(batch.results) == len(separated.parts)
     return Descent(
-        columns.join([part.amounts for part in batch.results]) if whole else np.empty((0, 0)),
+        separated.join([part.amounts for part in batch.results]) if whole else np.empty((0, 0)),
         max(part.report.passes for part in batch.results),
         reasons[unfinished[0]] if unfinished else StopReason.CONVERGED,
         batch.error,
@@ -144,10 +146,10 @@ def _found(columns: Columns, batch: LinearBatch) -> Descent:
 
 
 def _joined(
-    columns: Columns, parts: list[FloatArray], wanted: tuple[int, ...] | range, found: list[FloatArray | None]
+    separated: BinaryParts, parts: list[FloatArray], wanted: tuple[int, ...] | range, found: list[FloatArray | None]
 ) -> FloatArray:
     """Return the dual variables by column while some of the columns are solved; the others are at their start."""
     now = list(parts)
     for c, own in zip(wanted, found, strict=True):
         now[c] = parts[c] if own is None else own
-    return columns.join(now)
+    return separated.join(now)

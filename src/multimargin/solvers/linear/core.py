@@ -152,8 +152,7 @@ def solve_linear(
             "The exact bias adds constraints that this solver does not know; use none or a regularised one."
         )
     check_start(problem, start)
-    if np.isinf(problem.data.C).any():
-        refuse_if_inseparable(problem)
+    refuse_if_inseparable(problem)
     statement = _core.LinearStatement(
         problem.to_core(),
         getattr(_core.Loss, problem.loss.value),

@@ -14,6 +14,7 @@ from multimargin._core import LinearData
 from multimargin._typing import FloatArray
 from multimargin.base.interrupts import poll
 from multimargin.base.matrices import is_sparse
+from multimargin.problems.binary_parts import separate
 from multimargin.problems.coupling import coefficients
 from multimargin.problems.machines import MACHINES
 from multimargin.problems.problem import Bias, DualProblem, Loss
@@ -21,7 +22,6 @@ from multimargin.problems.zero_sums import balance, movable_support, movable_wit
 from multimargin.solvers.certificate import Objectives, dual_gradient, evaluate
 from multimargin.solvers.core import SolverState
 from multimargin.solvers.effort import work_limit
-from multimargin.solvers.linear.columns import columns_of
 from multimargin.solvers.linear.coordinate import budget, descend, newton_by_column
 from multimargin.solvers.linear.core import LinearOptions, NewtonStart, linear_data
 from multimargin.solvers.linear.near_start import approach
@@ -92,10 +92,10 @@ class _Solve:
         data = problem.data
         in_place = np.array_equal(data.rows, np.arange(data.X.shape[0]))
         self.X = data.X if in_place else data.X[data.rows]
-        self.columns = columns_of(problem)
-        self.binary = self.columns is not None and self.columns.binary
+        self.separated = separate(problem)
+        self.binary = self.separated is not None and self.separated.binary
         self.task = self._task(problem.n_classes - 1)
-        self.n_columns = problem.n_classes if self.columns is None else len(self.columns.parts)
+        self.n_columns = problem.n_classes if self.separated is None else len(self.separated.parts)
         self.amounts, self.bias = self._start(start)
         self.near = self._as_scores_sum(start) if isinstance(start, LinearSeed) else None
         self.open_columns: tuple[int, ...] = ()
@@ -109,7 +109,7 @@ class _Solve:
         problem = self.problem
         offset, free = problem.kernel.offset, problem.bias is Bias.EXACT
         y, C = problem.data.y, problem.data.C
-        if self.columns is None:
+        if self.separated is None:
             return LinearTask.of_machine(
                 self.X, y, C, problem.machine, problem.n_classes, problem.loss, offset=offset, free_bias=free
             )
@@ -118,7 +118,7 @@ class _Solve:
         return LinearTask(self.X, own, C, BINARY, 1, loss=problem.loss, offset=offset, free_bias=free)
 
     def _start(self, start: SolverState | None) -> tuple[FloatArray, FloatArray]:
-        width = self.n_columns if self.columns is not None else self.problem.n_components
+        width = self.n_columns if self.separated is not None else self.problem.n_components
         if start is None:
             return np.zeros((self.problem.n_examples, width)), np.zeros(self.n_columns)
         bias = np.zeros(self.problem.n_classes) if start.bias is None else start.bias
@@ -139,7 +139,7 @@ class _Solve:
         """The machine's own variables: of two classes ova has two equal ones, of more the own class's first."""
         if self.binary:
             return np.repeat(amounts, self.problem.n_components, axis=1)
-        if self.columns is None:
+        if self.separated is None:
             return amounts
         own = np.empty_like(amounts)
         np.put_along_axis(own, self._places(), amounts, axis=1)
@@ -147,7 +147,7 @@ class _Solve:
 
     def _reduced(self, amounts: FloatArray) -> FloatArray:
         """The variables by column of the machine's."""
-        if self.columns is None:
+        if self.separated is None:
             return amounts
         return amounts[:, :1] if self.binary else np.take_along_axis(amounts, self._places(), axis=1)
 
@@ -205,7 +205,7 @@ class _Solve:
     @property
     def wide(self) -> bool:
         """Whether there are so many features that Newton's equations are dear."""
-        if self.columns is None:
+        if self.separated is None:
             return self.task.n_weights * self.n_columns > MOST_WEIGHTS
         return self.task.n_weights > MOST_WEIGHTS_OF_CORE
 
@@ -221,7 +221,7 @@ class _Solve:
         X = self.problem.data.X
         entries = X.nnz if is_sparse(X) else X.size
         auto = self.limits.solver == AUTO
-        allowed = budget(self.problem, entries, self.task.n_columns, coupled=self.columns is None)
+        allowed = budget(self.problem, entries, self.task.n_columns, coupled=self.separated is None)
         options = LinearOptions(
             tol=AIM * self.limits.tol,
             max_passes=self.limits.max_iter,
@@ -230,7 +230,7 @@ class _Solve:
         )
         if self.task.free_bias:
             return self._descend_with_bias(options)
-        found = descend(self.problem, self.columns, options, self.amounts, self._inner(), self._data)
+        found = descend(self.problem, self.separated, options, self.amounts, self._inner(), self._data)
         self.error, self.passes, self.open_columns = found.error, found.passes, found.unfinished
         self.amounts = found.amounts
         return found.stop_reason
@@ -260,7 +260,7 @@ class _Solve:
         last = self.n_newton + max_steps if max_steps >= 0 else sys.maxsize
         if self.limits.max_iter >= 0:
             last = min(last, self.limits.max_iter - self.passes - 1)  # a method stops at the first step beyond
-        if self.columns is None:
+        if self.separated is None:
             return self._advance_task(slice(None), tol, last, near)
         wanted = self.open_columns or tuple(range(self.n_columns))
         self.open_columns = ()
@@ -276,7 +276,9 @@ class _Solve:
     def _advance_task(self, own: slice, tol: float, last: int, near: FloatArray | None) -> StopReason:
         """The machine as a whole, or one column of it."""
         task = (
-            self.task if self.columns is None else self._task(range(self.problem.n_classes)[-self.n_columns :][own][0])
+            self.task
+            if self.separated is None
+            else self._task(range(self.problem.n_classes)[-self.n_columns :][own][0])
         )
         method = MultiplierMethod(task, self.amounts[:, own], self.bias[own], width=self.width)
         before = self.n_newton
@@ -292,7 +294,7 @@ class _Solve:
         reason = method.run(tol, stop).stop_reason if ended is None else ended
         self.n_newton = before + method.n_newton
         self._take(method, own)
-        self.width = method.relative_width if self.columns is None else self.width
+        self.width = method.relative_width if self.separated is None else self.width
         return reason
 
     def _newton_work(self) -> float:
@@ -301,7 +303,7 @@ class _Solve:
         return self.n_newton * (NEWTON_OVERHEAD + n * size**2 + size**3 / 6)
 
     def _take(self, method: MultiplierMethod, own: slice) -> None:
-        if self.columns is None:
+        if self.separated is None:
             self.amounts = method.amounts
         else:
             self.amounts[:, own] = method.amounts
@@ -309,15 +311,15 @@ class _Solve:
             self.bias[own] = method.weights[-1]
 
     def _advance_in_core(self, wanted: tuple[int, ...], tol: float, last: int, near: FloatArray | None) -> StopReason:
-        assert self.columns is not None
-        parts = self.columns.split(self.amounts)
+        assert self.separated is not None
+        parts = self.separated.split(self.amounts)
         starts = {
             c: NewtonStart(parts[c], float(self.bias[c]), None if near is None else near[:, c], self.width)
             for c in wanted
         }
         limit = -1 if last == sys.maxsize else max(0, last - self.n_newton)
         options = LinearOptions(tol=tol, max_passes=limit, max_time=self._time_left())
-        found = newton_by_column(self.columns, options, self.amounts, starts, self._inner(), self._data)
+        found = newton_by_column(self.separated, options, self.amounts, starts, self._inner(), self._data)
         self.amounts = found.amounts
         if found.bias is not None:
             self.bias[list(wanted)] = found.bias

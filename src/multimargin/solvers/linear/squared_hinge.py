@@ -223,7 +223,7 @@ class _Limits:
         self.n_iter = 0
 
     def ask(self, method: Method) -> None:
-        """Look at the limits, and about every 50 ms tell the caller; raises _End where that is the end."""
+        """Check the limits, and about every 50 ms ask the caller; raises _End where that is the end."""
         now = time.perf_counter()
         poll()
         if 0 <= self.options.max_iter <= self.n_iter:

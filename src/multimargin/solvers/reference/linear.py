@@ -75,7 +75,7 @@ def solve_few(K: FloatArray, slopes: FloatArray, room: tuple[FloatArray, FloatAr
 
 
 # Called before each step with the number of steps, the violation and beta, which later steps change; True stops.
-Look = Callable[[int, float, FloatArray], bool]
+Check = Callable[[int, float, FloatArray], bool]
 
 
 def linear_decomposition(
@@ -84,7 +84,7 @@ def linear_decomposition(
     tol: float = 1e-3,
     max_iter: int = 1_000_000,
     start: FloatArray | None = None,
-    look: Look | None = None,
+    check: Check | None = None,
 ) -> ReferenceSolution:
     """Solve a binary problem with an exact bias q variables at a time, from a feasible point or from zero.
 
@@ -100,7 +100,7 @@ def linear_decomposition(
     while True:
         rises, falls = beta < highest, beta > lowest
         violation = float(np.max(slopes[rises], initial=-np.inf) - np.min(slopes[falls], initial=np.inf))
-        if (look is not None and look(n_steps, violation, beta)) or violation <= tol or n_steps >= max_iter:
+        if (check is not None and check(n_steps, violation, beta)) or violation <= tol or n_steps >= max_iter:
             break
         B = working_set(slopes, rises, falls, q)
         few = dual.X[B]

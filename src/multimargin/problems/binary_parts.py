@@ -1,4 +1,4 @@
-"""Machines whose columns of scores are binary problems of their own: one versus all, and two classes."""
+"""What separates into binary problems: schemes, one-vs-all, and any problem of two classes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from functools import cached_property
 import numpy as np
 
 from multimargin._typing import FloatArray, IntArray
-from multimargin.problems.machines import MACHINES
+from multimargin.problems.machines import MACHINES, Machine
 from multimargin.problems.problem import DualProblem, Loss
 from multimargin.problems.schemes import BinaryProblem, class_problems
 
 
+def is_separable(choice: str | Machine) -> bool:
+    """Return whether a scheme (by its name) or machine is made of binary problems, which may have exact biases."""
+    return isinstance(choice, str) or choice is MACHINES["ova"]
+
+
 @dataclass(frozen=True, eq=False)
-class Columns:
+class BinaryParts:
     """The binary problems, one for each column of scores, or for two classes one alone: class 1 against class 0.
 
     ``violations`` is how many times those of the machine are larger.
@@ -44,14 +49,14 @@ class Columns:
         return [np.concatenate([part.positive, part.negative]) for part in self.parts]
 
 
-def columns_of(problem: DualProblem) -> Columns | None:
+def separate(problem: DualProblem) -> BinaryParts | None:
     """Return the machine as binary problems, or None where its columns depend on each other."""
     if problem.machine is MACHINES["ova"]:
         parts = class_problems(problem.data)
-        return Columns(problem, parts[1:] if problem.n_classes == 2 else parts)
+        return BinaryParts(problem, parts[1:] if problem.n_classes == 2 else parts)
     if problem.n_classes == 2 and problem.machine is MACHINES["ww"]:
         binary = class_problems(problem.data)[1]
         if problem.loss is Loss.SQUARED_HINGE:
             binary = replace(binary, C=2 * binary.C)
-        return Columns(problem, [binary], violations=2.0)
+        return BinaryParts(problem, [binary], violations=2.0)
     return None
