@@ -51,9 +51,11 @@ NumpyArray<T> to_numpy(V&& values, std::initializer_list<std::size_t> shape) {
 }
 
 void bind_binary(nb::module_& module);
+void bind_binary_shards(nb::module_& module);
 void bind_kernels(nb::module_& module);
 void bind_linear(nb::module_& module);
 void bind_online(nb::module_& module);
+void bind_shards(nb::module_& module);
 void bind_solver(nb::module_& module);
 void bind_text(nb::module_& module);
 

@@ -60,6 +60,32 @@ FlatResult solve_flat(const Store& store, const nb::tuple& given, Loss loss, con
     return result;
 }
 
+// One problem in the general form, from zero or the first feasible point: (variables a = |b|, report, bias).
+nb::tuple solve_general(const Store& store, const nb::tuple& given, double sum, const Options& options,
+                        const nb::object& watch) {
+    const std::vector<Index> rows = indices_of(nb::cast<Vector1<std::int64_t>>(given[0]));
+    const auto C = nb::cast<Vector1<double>>(given[2]), targets = nb::cast<Vector1<double>>(given[3]);
+    const BinaryProblem problem(*store.source, rows, nb::cast<Index>(given[1]), {C.data(), C.data() + C.shape(0)},
+                                Loss::hinge, {targets.data(), targets.data() + targets.shape(0)}, sum);
+    BinaryState state(problem);
+    PythonWatcher watcher(watch, [&state] {
+        std::vector<double> a = state.variables;
+        const std::size_t n = a.size();
+        return nb::cast(to_numpy<double>(std::move(a), {n}));
+    });
+    BinaryReport report;
+    {
+        const ReleasedGil released;
+        Monitor monitor(&watcher, options.max_time);
+        ThreadTeam team(options.n_threads);
+        BinaryMemory memory;
+        report = solve_binary(problem, state, options, monitor, team, memory);
+    }
+    const std::size_t n = state.variables.size();
+    return nb::make_tuple(to_numpy<double>(std::move(state.variables), {n}), static_cast<const Report&>(report),
+                          report.bias, watcher.error);
+}
+
 // The points of one problem along C, as arrays over these.
 struct PathResult {
     nb::object variables, bias, iterations, seconds, violation, n_support, converged;
@@ -268,6 +294,7 @@ void bind_binary(nb::module_& module) {
         .def_ro("error", &FlatResult::error);
     module.def("report_columns", [] { return std::vector<std::string>(report_columns.begin(), report_columns.end()); });
     nb::class_<PathPool>(module, "PathPool").def(nb::init<>());
+    module.def("solve_binary_general", &solve_general, "store"_a, "problem"_a, "total"_a, "options"_a, "watch"_a.none());
     nb::class_<PathResult>(module, "PathResult")
         .def_ro("amounts", &PathResult::variables)
         .def_ro("bias", &PathResult::bias)

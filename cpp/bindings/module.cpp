@@ -44,6 +44,8 @@ NB_MODULE(_core, module) {
     multimargin::bindings::bind_kernels(module);
     multimargin::bindings::bind_solver(module);
     multimargin::bindings::bind_binary(module);
+    multimargin::bindings::bind_shards(module);
+    multimargin::bindings::bind_binary_shards(module);
     multimargin::bindings::bind_linear(module);
     multimargin::bindings::bind_text(module);
     multimargin::bindings::bind_online(module);

@@ -7,6 +7,22 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from multimargin._core_shards import (
+    BinaryBlockSolver as BinaryBlockSolver,
+)
+from multimargin._core_shards import (
+    BinaryShard as BinaryShard,
+)
+from multimargin._core_shards import (
+    BlockResult as BlockResult,
+)
+from multimargin._core_shards import (
+    BlockSolver as BlockSolver,
+)
+from multimargin._core_shards import (
+    ScoreShard as ScoreShard,
+)
+
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
@@ -163,6 +179,11 @@ def example_step(
 ) -> list[float]: ...
 def pair_step(numbers: list[float]) -> list[float]: ...
 
+TWO_LEVEL_RULES: dict[str, float]
+BINARY_BLOCK_RULES: dict[str, Any]
+
+def random_permutation(n: int) -> _Ints: ...
+
 class BinaryStatement:
     def __init__(self, rows: _Ints, n_positive: int, C: _Floats, start: _Floats | None) -> None: ...
 
@@ -195,6 +216,13 @@ def solve_binary(
     options: Options,
     watch: Callable[[Progress, Callable[[], _Floats]], bool] | None,
 ) -> FlatResult: ...
+def solve_binary_general(
+    store: Store,
+    problem: tuple[_Ints, int, _Floats, _Floats],
+    total: float,
+    options: Options,
+    watch: Callable[[Progress, Callable[[], _Floats]], bool] | None,
+) -> tuple[_Floats, Report, float, BaseException | None]: ...
 
 class PathPool:
     def __init__(self) -> None: ...

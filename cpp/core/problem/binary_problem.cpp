@@ -14,19 +14,60 @@ namespace multimargin {
 BinaryProblem::BinaryProblem(const KernelSource& source, std::vector<Index> rows, Index n_positive,
                              std::vector<double> C, Loss loss)
     : source_(&source), rows_(std::move(rows)), n_positive_(n_positive), C_(std::move(C)), loss_(loss) {
-    if (C_.size() != rows_.size()) throw std::invalid_argument("a binary problem needs one C per example");
     if (n_positive < 1 || n_positive >= size()) throw std::invalid_argument("a binary problem needs both classes");
+    check();
+}
+
+BinaryProblem::BinaryProblem(const KernelSource& source, std::vector<Index> rows, Index n_positive,
+                             std::vector<double> C, Loss loss, std::vector<double> targets, double sum)
+    : source_(&source),
+      rows_(std::move(rows)),
+      n_positive_(n_positive),
+      targets_(std::move(targets)),
+      sum_(sum),
+      C_(std::move(C)),
+      loss_(loss) {
+    if (n_positive < 0 || n_positive > size() || size() == 0) {
+        throw std::invalid_argument("the number of positive examples is between 0 and that of all");
+    }
+    if (targets_.size() != rows_.size()) throw std::invalid_argument("a binary problem needs one target per example");
+    check();
+    double least = 0.0, most = 0.0;
+    for (Index e = 0; e < size(); ++e) (e < n_positive_ ? most : least) += e < n_positive_ ? cap(e) : -cap(e);
+    if (!(sum >= least && sum <= most)) throw std::invalid_argument("no variables within the bounds have this sum");
+}
+
+void BinaryProblem::check() {
+    if (C_.size() != rows_.size()) throw std::invalid_argument("a binary problem needs one C per example");
     for (const Index row : rows_) {
-        if (row < 0 || row >= source.size()) throw std::invalid_argument("a row that the kernel does not know");
+        if (row < 0 || row >= source_->size()) throw std::invalid_argument("a row that the kernel does not know");
     }
     for (const double C_i : C_) {
         if (!(C_i > 0.0)) throw std::invalid_argument("every C must be positive");
     }
     diagonal_.reserve(rows_.size());
     for (Index e = 0; e < size(); ++e) {
-        diagonal_.push_back(source.diagonal(row(e)) + ridge(e));
+        diagonal_.push_back(source_->diagonal(row(e)) + ridge(e));
         largest_diagonal_ = std::max(largest_diagonal_, diagonal_.back());
     }
+}
+
+BinaryProblem BinaryProblem::part(std::span<const Index> examples) const {
+    BinaryProblem part(*this);
+    part.rows_.clear();
+    part.C_.clear();
+    part.diagonal_.clear();
+    part.targets_.clear();
+    part.n_positive_ = 0;
+    for (const Index e : examples) {
+        if (e < 0 || e >= size()) throw std::invalid_argument("an example that the problem does not have");
+        part.rows_.push_back(row(e));
+        part.C_.push_back(C(e));
+        part.diagonal_.push_back(diagonal(e));
+        if (!targets_.empty()) part.targets_.push_back(target(e));
+        part.n_positive_ += e < n_positive_ ? 1 : 0;
+    }
+    return part;
 }
 
 void ExactPoint::remember(const BinaryProblem& problem, const BinaryState& state) {
@@ -109,26 +150,37 @@ struct Terms {
     double norm[n_lanes] = {}, linear[n_lanes] = {}, ridge[n_lanes] = {}, charge[n_lanes] = {}, n_support[n_lanes] = {};
 };
 
-// One class and one loss at a time: nothing in the loop depends on either.
-template <Loss loss>
+// One sign, one loss and one kind of targets at a time: nothing in the loop depends on them.
+template <Loss loss, bool given_targets>
 void add_terms(const BinaryProblem& problem, const BinaryState& state, double bias, bool positive, Terms& terms) {
     const std::size_t begin = unsigned_index(positive ? 0 : problem.n_positive());
     const std::size_t end = unsigned_index(positive ? problem.n_positive() : problem.size());
     const double y = positive ? 1.0 : -1.0;
+    const double* targets = problem.targets();
     by_lanes(end - begin, [&](std::size_t k, std::size_t p) {
         const std::size_t e = begin + p;
-        const double a = state.variables[e], penalty = problem.C(static_cast<Index>(e));
+        const double a = state.variables[e], C = problem.C(static_cast<Index>(e));
+        const double target = given_targets ? targets[e] : y, signed_target = given_targets ? y * target : 1.0;
         const double bend = loss == Loss::hinge ? 0.0 : problem.ridge(static_cast<Index>(e)) * a;
-        const double f = state.errors[e] + y - y * bend;
-        const double missing = 1.0 - y * (f + bias);
+        const double f = state.errors[e] + target - y * bend;
+        const double missing = signed_target - y * (f + bias);
         const double shortfall = missing <= 0.0 ? 0.0 : missing;  // what is not a number stays so
-        const double finite = penalty < infinity ? penalty : 0.0;
+        const double finite = C < infinity ? C : 0.0;
         terms.charge[k] += finite * (loss == Loss::hinge ? shortfall : shortfall * shortfall);
         terms.norm[k] += a != 0.0 ? a * y * f : 0.0;  // f may be infinite where nothing depends on it
-        terms.linear[k] += a;
+        terms.linear[k] += given_targets ? signed_target * a : a;
         terms.ridge[k] += bend * a;
         terms.n_support[k] += a != 0.0 ? 1.0 : 0.0;
     });
+}
+
+template <bool given_targets>
+void add_terms(const BinaryProblem& problem, const BinaryState& state, double bias, Terms& terms) {
+    for (const bool positive : {true, false}) {
+        const auto add = problem.loss() == Loss::hinge ? &add_terms<Loss::hinge, given_targets>
+                                                       : &add_terms<Loss::squared_hinge, given_targets>;
+        add(problem, state, bias, positive, terms);
+    }
 }
 
 }  // namespace
@@ -139,14 +191,13 @@ BinarySummary summarize(const BinaryProblem& problem, const BinaryState& state) 
     summary.violation = interval.violation();
     summary.bias = -middle_of(problem, state, interval);
     Terms terms;
-    for (const bool positive : {true, false}) {
-        const auto add = problem.loss() == Loss::hinge ? &add_terms<Loss::hinge> : &add_terms<Loss::squared_hinge>;
-        add(problem, state, summary.bias, positive, terms);
-    }
+    const auto add = problem.targets() == nullptr ? &add_terms<false> : &add_terms<true>;
+    add(problem, state, summary.bias, terms);
     const double norm = total_of(terms.norm);
     summary.n_support = static_cast<Index>(total_of(terms.n_support));
     summary.dual = total_of(terms.linear) - 0.5 * norm - 0.5 * total_of(terms.ridge);
     summary.primal = 0.5 * norm + total_of(terms.charge);
+    if (problem.sum() != 0.0) summary.primal += problem.sum() * summary.bias;
     // Comparisons pass over errors that are not numbers (kernel values that overflow); such a point is no solution.
     if (!std::isfinite(summary.dual) || !std::isfinite(summary.primal)) summary.violation = infinity;
     return summary;
@@ -158,6 +209,21 @@ Census census_of(const BinaryProblem& problem, const BinaryState& state) {
     return census;
 }
 
+namespace {
+
+// Moves variables towards their bounds, in order, until the sum is that of the problem.
+void reach_sum(const BinaryProblem& problem, BinaryState& state, double missing) {
+    for (Index e = 0; e < problem.size(); ++e) {
+        double& a = state.variables[unsigned_index(e)];
+        const bool grows = (e < problem.n_positive()) == (missing > 0.0);
+        const double moved = std::min(std::abs(missing), grows ? problem.cap(e) - a : a);
+        a += grows ? moved : -moved;
+        missing -= missing > 0.0 ? moved : -moved;
+    }
+}
+
+}  // namespace
+
 bool make_feasible(const BinaryProblem& problem, BinaryState& state) {
     double sums[2] = {0.0, 0.0};
     bool changed = false;
@@ -166,6 +232,12 @@ bool make_feasible(const BinaryProblem& problem, BinaryState& state) {
         const double before = std::exchange(a, std::clamp(a, 0.0, problem.cap(e)));
         changed |= a != before;
         sums[e < problem.n_positive() ? 0 : 1] += a;
+    }
+    if (problem.sum() != 0.0) {
+        const double missing = problem.sum() - (sums[0] - sums[1]);
+        if (std::abs(missing) <= 1e-12 * std::max(std::abs(problem.sum()), sums[0] + sums[1])) return changed;
+        reach_sum(problem, state, missing);
+        return true;
     }
     const bool first_heavier = sums[0] > sums[1];
     const double heavy = std::max(sums[0], sums[1]), light = std::min(sums[0], sums[1]);
@@ -194,22 +266,27 @@ bool float32_too_coarse(const BinaryProblem& problem, const BinaryState& state, 
 
 bool refresh_errors(const BinaryProblem& problem, BinaryState& state, std::span<const Index> examples, ThreadTeam& team,
                     Monitor& monitor) {
-    std::vector<Index> columns;
-    columns.reserve(examples.size());
-    for (const Index e : examples) columns.push_back(problem.row(e));
     Coefficients coefficients(1);
     for (Index e = 0; e < problem.size(); ++e) {
         const double beta = problem.sign(e) * state.variables[unsigned_index(e)];
         if (beta != 0.0) coefficients.add_row(problem.row(e), {&beta, 1});
     }
+    return refresh_errors(problem, state, examples, coefficients, team, monitor);
+}
+
+bool refresh_errors(const BinaryProblem& problem, BinaryState& state, std::span<const Index> examples,
+                    const Coefficients& beta, ThreadTeam& team, Monitor& monitor) {
+    std::vector<Index> columns;
+    columns.reserve(examples.size());
+    for (const Index e : examples) columns.push_back(problem.row(e));
     const auto prepared = problem.source().columns<double>(columns);
     const Index ld = prepared->n_panels() * simd::panel_width;
     AlignedVector<double> f(unsigned_index(ld), 0.0);
-    if (!add_scores(*prepared, coefficients, f.data(), ld, team, &monitor)) return false;
+    if (!add_scores(*prepared, beta, f.data(), ld, team, &monitor)) return false;
     for (std::size_t k = 0; k < examples.size(); ++k) {
         const Index e = examples[k];
-        const double y = problem.sign(e);
-        state.errors[unsigned_index(e)] = f[k] - y + problem.ridge(e) * y * state.variables[unsigned_index(e)];
+        const double y = problem.sign(e), p = problem.target(e);
+        state.errors[unsigned_index(e)] = f[k] - p + problem.ridge(e) * y * state.variables[unsigned_index(e)];
     }
     return true;
 }

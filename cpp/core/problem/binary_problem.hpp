@@ -1,4 +1,5 @@
-// The binary machine with an unregularised bias as a value: a box and one equality. IGEL, HL02 (22)
+// A box and one equality as a value: the binary machine with an unregularised bias, and others of its form. IGEL, HL02
+// (22)
 #pragma once
 
 #include <span>
@@ -9,22 +10,36 @@
 #include "base/trace.hpp"
 #include "base/types.hpp"
 #include "kernel/kernel_source.hpp"
+#include "kernel/score_pass.hpp"
 
 namespace multimargin {
 
-// Solves   max  sum a - 1/2 sum_ij y_i y_j a_i a_j k_ij - penalty(a),   0 <= a_i <= C_i,  sum_i y_i a_i = 0,
-//          penalty 0 (hinge) or a_i^2/(4 C_i) (squared hinge, then without upper bound).
-// The examples with y = +1 come first, so that loops need no branch on y.
+// Solves   max  p'b - 1/2 b'Kb - penalty(b),   sum_i b_i = s,   0 <= b_i <= C_i where y_i = +1, -C_i <= b_i <= 0 where
+//          y_i = -1, penalty 0 (hinge) or b_i^2/(4 C_i) (squared hinge, then without upper bound).
+//          Classification: p = y, s = 0. One-class: all y = +1, p = 0, C = 1/(nu n), s = 1. Regression: each row twice,
+//          p = y - epsilon in [0, C] and p = y + epsilon in [-C, 0], s = 0.
+// Given    the variables a_i = y_i b_i >= 0. Those with y = +1 come first, so that loops need no branch on y.
+// Primal   min  1/2 |w|^2 + s bias + sum_i C_i max(0, y_i (p_i - f_i - bias)), squared for the squared hinge.
 class BinaryProblem {
   public:
     // rows and C in the order of the examples; the first n_positive have y = +1.
     BinaryProblem(const KernelSource& source, std::vector<Index> rows, Index n_positive, std::vector<double> C,
                   Loss loss);
+    // The general form: targets p, and the sum s, which the bounds must allow. One sign may have no example.
+    BinaryProblem(const KernelSource& source, std::vector<Index> rows, Index n_positive, std::vector<double> C,
+                  Loss loss, std::vector<double> targets, double sum);
+
+    // The same problem on some of the examples (ascending), of which one class may have none: a shard of it.
+    BinaryProblem part(std::span<const Index> examples) const;
 
     const KernelSource& source() const { return *source_; }
     Index size() const { return static_cast<Index>(rows_.size()); }
     Index n_positive() const { return n_positive_; }
     double sign(Index e) const { return e < n_positive_ ? 1.0 : -1.0; }
+    double target(Index e) const { return targets_.empty() ? sign(e) : targets_[unsigned_index(e)]; }
+    // Null for classification, where targets are the signs.
+    const double* targets() const { return targets_.empty() ? nullptr : targets_.data(); }
+    double sum() const { return sum_; }
     std::span<const Index> rows() const { return rows_; }
     Index row(Index e) const { return rows_[unsigned_index(e)]; }
     double cap(Index e) const { return loss_ == Loss::hinge ? C_[unsigned_index(e)] : infinity; }
@@ -34,20 +49,24 @@ class BinaryProblem {
     double largest_diagonal() const { return largest_diagonal_; }
     double C(Index e) const { return C_[unsigned_index(e)]; }
     Loss loss() const { return loss_; }
-    // beta_i = y_i a_i may grow, or shrink.
+    // b_i = y_i a_i may grow, or shrink.
     bool may_rise(Index e, double a) const { return e < n_positive_ ? a < cap(e) : a > 0.0; }
     bool may_fall(Index e, double a) const { return e < n_positive_ ? a > 0.0 : a < cap(e); }
 
   private:
+    void check();
+
     const KernelSource* source_;
     std::vector<Index> rows_;
     Index n_positive_;
+    std::vector<double> targets_;  // empty for classification
+    double sum_ = 0.0;
     std::vector<double> C_, diagonal_;
     double largest_diagonal_ = 0.0;
     Loss loss_;
 };
 
-// The variables, and E_i = f(x_i) - y_i without the bias (with the squared hinge's ridge_i beta_i).
+// The variables, and E_i = f(x_i) - p_i without the bias (with the squared hinge's ridge_i b_i).
 struct BinaryState {
     explicit BinaryState(const BinaryProblem& problem)
         : variables(unsigned_index(problem.size()), 0.0), errors(unsigned_index(problem.size()), 0.0) {}
@@ -91,7 +110,8 @@ BinarySummary summarize(const BinaryProblem& problem, const BinaryState& state);
 // All examples counted as active.
 Census census_of(const BinaryProblem& problem, const BinaryState& state);
 
-// Clips to the box, then scales the heavier side down until the equality holds. Returns whether that changed anything.
+// Clips to the box, then makes the sum s: for s = 0 the heavier side is scaled down, else variables go towards their
+// bounds in order. Returns whether that changed anything.
 bool make_feasible(const BinaryProblem& problem, BinaryState& state);
 
 double coefficient_mass(const BinaryState& state);
@@ -102,5 +122,9 @@ bool float32_too_coarse(const BinaryProblem& problem, const BinaryState& state, 
 // The errors of some examples anew in float64. False when the monitor stopped it.
 bool refresh_errors(const BinaryProblem& problem, BinaryState& state, std::span<const Index> examples, ThreadTeam& team,
                     Monitor& monitor);
+
+// The same from given coefficients beta, which may be those of other examples, too.
+bool refresh_errors(const BinaryProblem& problem, BinaryState& state, std::span<const Index> examples,
+                    const Coefficients& beta, ThreadTeam& team, Monitor& monitor);
 
 }  // namespace multimargin

@@ -207,15 +207,19 @@ bool float32_too_coarse(const Problem& problem, const FullState& state, double t
 
 bool refresh_scores(const Problem& problem, FullState& state, ThreadTeam& team, Monitor* monitor,
                     const KernelColumns<double>* columns) {
-    AlignedVector<double> scores(state.scores.size(), 0.0);
     const std::vector<Index> all = first_indices(problem.size());
+    const auto all_of_it = [&](Index e, Index p) { return state.variable(p, e); };
+    return refresh_scores(problem, state, changed_coefficients(problem, all, all_of_it), team, monitor, columns);
+}
+
+bool refresh_scores(const Problem& problem, FullState& state, const Coefficients& beta, ThreadTeam& team,
+                    Monitor* monitor, const KernelColumns<double>* columns) {
+    AlignedVector<double> scores(state.scores.size(), 0.0);
     std::unique_ptr<KernelColumns<double>> made;
     if (columns == nullptr) {
-        made = problem.source().columns<double>(problem.source_rows(all));
+        made = problem.source().columns<double>(problem.source_rows(first_indices(problem.size())));
         columns = made.get();
     }
-    const Coefficients beta =
-        changed_coefficients(problem, all, [&](Index e, Index p) { return state.variable(p, e); });
     if (!add_scores(*columns, beta, scores.data(), state.ld, team, monitor)) return false;
     state.scores = std::move(scores);
     state.scores_current = true;

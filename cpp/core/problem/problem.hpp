@@ -128,4 +128,8 @@ Coefficients changed_coefficients(const Problem& problem, std::span<const Index>
 bool refresh_scores(const Problem& problem, FullState& state, ThreadTeam& team, Monitor* monitor,
                     const KernelColumns<double>* columns = nullptr);
 
+// The same from given coefficients beta, which may be those of other examples, too.
+bool refresh_scores(const Problem& problem, FullState& state, const Coefficients& beta, ThreadTeam& team,
+                    Monitor* monitor, const KernelColumns<double>* columns = nullptr);
+
 }  // namespace multimargin

@@ -5,19 +5,6 @@
 
 namespace multimargin {
 
-namespace {
-
-// A round ends when this share of its violation is left; a block, when this share of the round's is.
-constexpr double round_share = 0.1, block_share = 0.1;
-// Examples that rest further from the interval of the bias than this much of the violation leave the round.
-constexpr double resting_share = 0.5, resting_least = 0.02;
-// A block is half as large as the number of support vectors, within limits: else each would be visited many times
-// (ijcnn1, 9,000 of them: blocks of 512 took three times as long). Only the rows that steps ask for are computed.
-constexpr Index least_block = 1024, largest_block = 4096;
-constexpr Index steps_per_example = 100;
-
-}  // namespace
-
 template <class T>
 BinaryBlocks<T>::BinaryBlocks(const BinaryProblem& problem, BinaryState& state, const Options& options,
                               Monitor& monitor, Tally& tally, ThreadTeam& team, BinaryMemory& memory)
@@ -40,9 +27,9 @@ Outcome BinaryBlocks<T>::run(double target, Index limit) {
         ++tally_.phases.rounds;
         {
             const PhaseTimer timer(tally_.phases.selection);
-            active_ = engine_.begin_round(interval, std::max(resting_share * violation, resting_least));
+            active_ = engine_.begin_round(interval, std::max(Rules::resting_share * violation, Rules::resting_least));
         }
-        const Outcome outcome = round(std::max(target, round_share * violation), limit);
+        const Outcome outcome = round(std::max(target, Rules::round_share * violation), limit);
         if (!engine_.end_round()) return Outcome::stopped;
         if (outcome != Outcome::satisfied) return outcome;
     }
@@ -61,7 +48,7 @@ Outcome BinaryBlocks<T>::round(double target, Index limit) {
             choose_block(interval);
         }
         ++tally_.phases.blocks;
-        const double block_target = std::max(0.5 * target, block_share * interval.violation());
+        const double block_target = std::max(0.5 * target, Rules::block_share * interval.violation());
         const Outcome outcome = solve_block(interval, block_target, limit);
         if (outcome != Outcome::satisfied) return outcome;
     }
@@ -69,7 +56,7 @@ Outcome BinaryBlocks<T>::round(double target, Index limit) {
 
 template <class T>
 Index BinaryBlocks<T>::block_size() const {
-    return std::clamp(round_up(engine_.n_support() / 2, simd::panel_width), least_block, largest_block);
+    return std::clamp(round_up(engine_.n_support() / 2, simd::panel_width), Rules::least_block, Rules::largest_block);
 }
 
 // Half of the room for the examples that should rise, the rest for those that should fall.
@@ -121,7 +108,7 @@ Outcome BinaryBlocks<T>::solve_block(const BinaryInterval& interval, double targ
     descent_.load(problem_, last_block_, values.variables, values.errors);
     SlotRows<T> block_rows(problem_.source(), rows, options_.cache_bytes, tally_.cache, memory_.of<T>());
     const Index allowed = limit < 0 ? std::numeric_limits<Index>::max() : std::max<Index>(0, limit - counted_);
-    const Index chunk = steps_per_example * descent_.size();
+    const Index chunk = Rules::steps_per_example * descent_.size();
     Outcome outcome = descent_.run(block_rows, target, std::min(chunk, allowed), monitor_);
     tally_.phases.inner += watch.lap();
     counted_ += descent_.steps();

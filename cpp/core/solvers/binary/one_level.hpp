@@ -153,10 +153,10 @@ class OneLevel {
         constexpr double rounding = 1e-6;
         double change = 0.0, size = 0.0;
         for (std::size_t e = 0; e < variables.size(); ++e) {
-            // of sum a - 1/2 sum a y f, where f is the error and its target
-            const double y = problem_.sign(static_cast<Index>(e));
-            const double now = state_.variables[e] * (1.0 - 0.5 * (y * state_.errors[e] + 1.0));
-            const double then = variables[e] * (1.0 - 0.5 * (y * errors[e] + 1.0));
+            // of p'b - 1/2 b'f, where f is the error and its target
+            const double y = problem_.sign(static_cast<Index>(e)), p = y * problem_.target(static_cast<Index>(e));
+            const double now = state_.variables[e] * (p - 0.5 * (y * state_.errors[e] + p));
+            const double then = variables[e] * (p - 0.5 * (y * errors[e] + p));
             change += now - then;
             size += std::abs(now) + std::abs(then);
         }

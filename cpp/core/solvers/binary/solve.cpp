@@ -70,7 +70,7 @@ class BinarySolve {
             std::all_of(state_.variables.begin(), state_.variables.end(), [](double a) { return a == 0.0; });
         if (!state_.errors_current && !zero) return check_all();
         if (!state_.errors_current) {
-            for (Index e = 0; e < problem_.size(); ++e) state_.errors[unsigned_index(e)] = -problem_.sign(e);
+            for (Index e = 0; e < problem_.size(); ++e) state_.errors[unsigned_index(e)] = -problem_.target(e);
         }
         // The objectives of a start matter where it is the end already.
         summary_.violation = interval_of(problem_, state_).violation();
@@ -112,9 +112,9 @@ class BinarySolve {
 
     // Zero is feasible and has a dual of 0: where rounding has led to less, or to no number, that is the better point.
     void leave_what_is_worse_than_zero() {
-        if (!state_.errors_current || summary_.dual >= 0.0) return;
+        if (!state_.errors_current || summary_.dual >= 0.0 || problem_.sum() != 0.0) return;
         std::fill(state_.variables.begin(), state_.variables.end(), 0.0);
-        for (Index e = 0; e < problem_.size(); ++e) state_.errors[unsigned_index(e)] = -problem_.sign(e);
+        for (Index e = 0; e < problem_.size(); ++e) state_.errors[unsigned_index(e)] = -problem_.target(e);
         summarize_all();
     }
 
@@ -203,7 +203,7 @@ class BinarySolve {
     double balanced_dual() const {
         double sum = 0.0;
         for (Index e = 0; e < problem_.size(); ++e) sum += problem_.sign(e) * state_.variables[unsigned_index(e)];
-        return summary_.dual - summary_.bias * sum;
+        return summary_.dual - summary_.bias * (sum - problem_.sum());
     }
 
     // The errors anew in float64, where they can matter: see may_matter.

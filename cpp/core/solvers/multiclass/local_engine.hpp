@@ -46,7 +46,13 @@ class LocalEngine final : public ScoreEngine<T> {
     GatheredBlock<T> gather(std::span<const Index> positions) override;
     bool add(const Workspace& block, const AlignedVector<double>& before, std::span<const Index> positions) override;
 
-    // The parts of add() and end_round(), for shards. Sets the variables of one example of the round.
+    // The parts of gather(), add() and end_round(), for shards. The scores of one example of the round.
+    void scores_at(Index position, std::span<double> scores) const {
+        for (std::size_t c = 0; c < scores.size(); ++c) {
+            scores[c] = round_->workspace.scores(static_cast<Index>(c))[position];
+        }
+    }
+    // Sets the variables of one example of the round.
     void set_variables(Index position, std::span<const double> variables);
     // Adds changes of coefficients to the scores of the round's examples.
     bool add(const Coefficients& changes);

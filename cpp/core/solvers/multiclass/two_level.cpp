@@ -7,34 +7,13 @@
 
 namespace multimargin {
 
-namespace {
-
-constexpr Index default_block = 512;
-constexpr Index large_block = 1024;     // for machines in which all components of an example are free together
-constexpr Index whole_block = 2560;     // of the active set
-constexpr double carried_share = 0.35;  // of a block, at most: free examples of the one before
-constexpr double round_share = 0.1;     // a round leaves this share of the violation it began with
-constexpr double block_share = 0.3;     // so does a block of steps on examples ...
-constexpr double exact_share = 0.1;     // ... and of the active set, which is exact anyway
-constexpr double near_violation = 0.3;  // gradients above minus this stay active, relative to the largest target
-
-double largest_target(const Machine& machine) {
+double TwoLevelRules::most_margin(const Machine& machine) {
     double largest = 0.0;
     for (const auto& components : machine.components) {
         for (const Component& c : components) largest = std::max(largest, c.target);
     }
-    return largest;
+    return near_violation * largest;
 }
-
-// The active set takes a small problem as a whole: a factor that is kept beats blocks that begin anew.
-bool fits_active_set(const Problem& problem) { return problem.size() <= whole_block; }
-
-template <class T>
-bool takes_whole(const Problem& problem) {
-    return std::is_same_v<T, double> && fits_active_set(problem);
-}
-
-}  // namespace
 
 template <class T>
 TwoLevel<T>::TwoLevel(const Problem& problem, FullState& state, const Options& options, bool prefers_active_set,
@@ -44,14 +23,12 @@ TwoLevel<T>::TwoLevel(const Problem& problem, FullState& state, const Options& o
       options_(options),
       monitor_(monitor),
       tally_(tally),
-      block_size_(takes_whole<T>(problem) ? whole_block
-                  : machine_.sum_to_zero  ? large_block
-                                          : default_block),
+      block_size_(Rules::block_size<T>(problem)),
       one_block_(problem.size() <= block_size_),
       may_give_up_(may_give_up),
       local_(problem, state, options, monitor, tally, team),
       engine_(local_),
-      block_solver_(problem, prefers_active_set || takes_whole<T>(problem), monitor, tally, team) {}
+      block_solver_(problem, prefers_active_set || Rules::takes_whole<T>(problem), monitor, tally, team) {}
 
 template <class T>
 Outcome TwoLevel<T>::run(double target, Index max_iterations) {
@@ -67,7 +44,7 @@ Outcome TwoLevel<T>::run(double target, Index max_iterations) {
         previous_.clear();
         // Where many violate alike (at the start all do) the block must not be one class: positions go by class.
         engine_.begin_round(active, random_permutation(n_active_, 0));
-        const double goal = one_block_ ? target : std::max(target, round_share * violation);
+        const double goal = one_block_ ? target : std::max(target, Rules::round_share * violation);
         const Outcome outcome = run_blocks(goal, max_iterations);
         if (!engine_.end_round()) return Outcome::stopped;
         if (outcome != Outcome::satisfied) return outcome;
@@ -76,7 +53,7 @@ Outcome TwoLevel<T>::run(double target, Index max_iterations) {
         if (may_change && engine_.float32_too_coarse(options_.tol)) return Outcome::imprecise;
         const PhaseTimer timer(tally_.phases.selection);
         tally_.violation = violation = engine_.summary().violation;
-        const double margin = std::min(near_violation * largest_target(machine_), 0.5 * violation);
+        const double margin = std::min(Rules::most_margin(machine_), 0.5 * violation);
         // Support vectors, violators, and examples that may become either before the round ends.
         if (!one_block_) active = engine_.near_active(margin);
     }
@@ -105,7 +82,8 @@ Outcome TwoLevel<T>::solve_block(double violation, double target, Index max_iter
     GatheredBlock<T> block = engine_.gather(positions);
     const AlignedVector<double> before = block.workspace.all_variables();
     tally_.phases.selection += watch.lap();
-    const double share = one_block_ ? 0.0 : (block_solver_.prefers_active_set() ? exact_share : block_share);
+    const double share =
+        one_block_ ? 0.0 : (block_solver_.prefers_active_set() ? Rules::exact_share : Rules::block_share);
     const double block_target = std::max(0.45 * target, share * violation);
     const Index left = max_iterations >= 0 ? max_iterations - tally_.iterations : std::numeric_limits<Index>::max();
     const double dual = tally_.dual;
@@ -119,7 +97,7 @@ Outcome TwoLevel<T>::solve_block(double violation, double target, Index max_iter
     if (block_solver_.gave_up()) return Outcome::crawling;
     if (std::is_same_v<T, float> && options_.precision == Precision::automatic) {
         // Steps crawled and the active set did not: in float64 it may have the whole problem.
-        const bool better_whole = !one_block_ && block_solver_.prefers_active_set() && fits_active_set(problem_);
+        const bool better_whole = !one_block_ && block_solver_.prefers_active_set() && Rules::fits_active_set(problem_);
         if (better_whole || !solved) return Outcome::imprecise;
     }
     return tally_.dual > dual ? Outcome::satisfied : Outcome::stuck;
@@ -133,7 +111,7 @@ std::vector<Index> TwoLevel<T>::choose_block() {
     const auto take = [&chosen](const std::vector<Candidate>& candidates) {
         for (const Candidate& candidate : candidates) chosen.push_back(candidate.position);
     };
-    const double most_carried = carried_share * static_cast<double>(block_size_);
+    const double most_carried = Rules::carried_share * static_cast<double>(block_size_);
     take(worst_of(engine_.candidates_at(previous_), static_cast<std::size_t>(most_carried)));
     take(engine_.worst(unsigned_index(block_size_) - chosen.size(), chosen));
     std::sort(chosen.begin(), chosen.end());

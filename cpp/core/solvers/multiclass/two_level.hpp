@@ -11,6 +11,32 @@
 
 namespace multimargin {
 
+// What a driver of rounds and blocks goes by.
+struct TwoLevelRules {
+    static constexpr Index default_block = 512;
+    static constexpr Index large_block = 1024;     // for machines in which all components are free together
+    static constexpr Index whole_block = 2560;     // of the active set
+    static constexpr double carried_share = 0.35;  // of a block, at most: free examples of the one before
+    static constexpr double round_share = 0.1;     // a round leaves this share of the violation it began with
+    static constexpr double block_share = 0.3;     // so does a block of steps on examples ...
+    static constexpr double exact_share = 0.1;     // ... and of the active set, which is exact anyway
+    static constexpr double near_violation = 0.3;  // gradients above minus this stay active, relative to the targets
+
+    // The active set takes a small problem as a whole: a factor that is kept beats blocks that begin anew.
+    static bool fits_active_set(const Problem& problem) { return problem.size() <= whole_block; }
+    template <class T>
+    static bool takes_whole(const Problem& problem) {
+        return std::is_same_v<T, double> && fits_active_set(problem);
+    }
+    template <class T>
+    static Index block_size(const Problem& problem) {
+        if (takes_whole<T>(problem)) return whole_block;
+        return problem.machine().sum_to_zero ? large_block : default_block;
+    }
+    // Examples whose gradients are all below minus this never stay active.
+    static double most_margin(const Machine& machine);
+};
+
 // Solves   the whole dual, with kernel values of type T,
 // Given    a state whose scores are current,
 // Returns  when no example violates by more than the target, as far as T can tell.
@@ -41,6 +67,8 @@ class TwoLevel final {
     Outcome solve_block(double violation, double target, Index max_iterations);
     std::vector<Index> choose_block();
     void keep_free(const Workspace& block, std::span<const Index> positions);
+
+    using Rules = TwoLevelRules;
 
     const Problem& problem_;
     const Machine& machine_;
