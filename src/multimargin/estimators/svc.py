@@ -133,6 +133,8 @@ class SVC(
         "most-violating-pair", single pairs of variables at every size, where "auto" helps them by a linear system of
         the free variables and by blocks. For all else: "two-level", blocks of examples ("auto" takes it, or "s2do" if
         the kernel is not positive semi-definite or the machine one of your own with margins of another form);
+        "splitting", all examples at once ("auto" takes it for "llw", "ats", "rm", "adm", "atm" and "mmr" unless the
+        data are few);
         "smo", one variable; "s2do", two; "working-set", ten (not for "cs", "adm", "atm"); "whole-example", all
         variables of the worst example; "semi-greedy", those of many examples for each scan; "frank-wolfe", steps to
         vertices found by linear programs, as a second opinion on small problems (hinge loss).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,12 @@ from multimargin.solvers.frank_wolfe import driver as frank_wolfe
 from multimargin.solvers.monitor import FitMonitor
 from multimargin.solvers.options import Precision, SolverChoice, SolverOptions
 from multimargin.solvers.proximal_bias import solve_by_bias_rule
+from multimargin.solvers.report import SolverReport
 from multimargin.solvers.separable import is_one_vs_all, solve_one_vs_all
+from multimargin.solvers.splitting import driver as splitting
 from multimargin.solvers.trace import Trace
 
+SPLITTING_REASON = "scores sum to zero, so that most variables may be free"
 # Problems with at most this many dual variables are solved further than tol, where that is cheap, so that
 # equivalent data (a repeated row, a doubled weight) give the same model to many digits.
 SMALL_PROBLEM = 3_000
@@ -125,17 +129,32 @@ class _Plan:
     name: str
     reason: str
 
+    def reason_after(self, report: SolverReport) -> str:
+        return f"{self.reason}{splitting.course_of(report)}"
+
 
 def _plan(params: dict[str, Any], problem: DualProblem, spec: FitSpec) -> _Plan:
     if params["solver"] == frank_wolfe.FRANK_WOLFE:  # of the core's options it takes tol, the limits and the threads
         options = make_options(params, spec, problem.n_examples, SolverChoice.S2DO, small=False)
         return _Plan(frank_wolfe.solve, options, frank_wolfe.FRANK_WOLFE, "asked for")
     binary, choice = is_one_vs_all(problem), params["solver"]
-    solver, reason = choose_binary_solver(choice, problem.kernel) if binary else choose_solver(choice, problem)
+    by_core = "auto" if choice == splitting.SPLITTING else choice  # what checks, and goes on where that is needed
+    solver, reason = choose_binary_solver(choice, problem.kernel) if binary else choose_solver(by_core, problem)
     options = make_options(params, spec, problem.n_examples, solver, small=_is_small(params, problem))
     options = with_precision(options, spec.kernel, problem.data)
+    if not binary and _splits(params, problem):
+        why = "asked for" if choice != "auto" else SPLITTING_REASON
+        return _Plan(partial(solve_by_bias_rule, inner=splitting.solve), options, splitting.SPLITTING, why)
     name = binary_solver_name(choice) if binary else solver.value
     return _Plan(solve_one_vs_all if binary else solve_by_bias_rule, options, name, reason)
+
+
+def _splits(params: dict[str, Any], problem: DualProblem) -> bool:
+    """Return whether all examples are tried at once: where asked for, and where they are many enough to pay."""
+    if params["solver"] == splitting.SPLITTING:
+        splitting.check_problem(problem)
+        return True
+    return params["solver"] == "auto" and splitting.applies(problem) and not _is_small(params, problem)
 
 
 class KernelFit:
@@ -173,7 +192,9 @@ class KernelFit:
         while True:
             plan = _plan(params, problem, spec)
             solution = plan.solve(problem, plan.options, start, states)
-            found = certify(problem, solution, tol=spec.tol, solver=plan.name, reason=plan.reason)
+            found = certify(
+                problem, solution, tol=spec.tol, solver=plan.name, reason=plan.reason_after(solution.report)
+            )
             if before is not None:
                 solution = replace(solution, report=joined(before, solution.report))
             again = gap.next(found, work_left(problem.n_examples, solution.report.phases))

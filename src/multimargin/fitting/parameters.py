@@ -22,10 +22,11 @@ from multimargin.problems.schemes import SCHEMES
 from multimargin.problems.training_set import TrainingSet
 from multimargin.solvers.frank_wolfe.driver import FRANK_WOLFE
 from multimargin.solvers.options import PAIR_CHOICES, SolverChoice
+from multimargin.solvers.splitting.driver import SPLITTING
 
 BIASES = ("auto", *(bias.value for bias in Bias))
 LOSSES = tuple(loss.value for loss in Loss)
-SOLVERS = ("auto", *(choice.value for choice in SolverChoice), FRANK_WOLFE)
+SOLVERS = ("auto", *(choice.value for choice in SolverChoice), SPLITTING, FRANK_WOLFE)
 
 
 # What is read as a 64-bit integer further on, and as an int.
@@ -182,6 +183,11 @@ def check_solver(choice: str, scheme: str | Machine, bias: Bias) -> None:
             )
         return
     name = scheme if isinstance(scheme, str) else scheme.name
+    if choice == SPLITTING and (isinstance(scheme, str) or not scheme.sum_to_zero):
+        raise InvalidParameterError(
+            f"solver={choice!r} does not apply to multi_class={name!r}: it is for machines whose scores sum to zero "
+            "('llw', 'adm', 'ats', 'atm', 'rm', 'mmr'); use solver='auto'."
+        )
     separable = is_separable(scheme)
     pairs = [each.value for each in PAIR_CHOICES]
     if separable and bias is Bias.EXACT:

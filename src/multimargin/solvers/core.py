@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,6 +47,8 @@ class Solution:
 
 
 StateWatch = Watch[SolverState] | None
+# Solves a problem without an exact bias from a start that was checked; scores of the start are believed.
+InnerSolve = Callable[[DualProblem, SolverOptions, SolverState | None, StateWatch], Solution]
 
 
 def solve(

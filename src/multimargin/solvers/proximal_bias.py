@@ -20,7 +20,7 @@ from multimargin.problems.problem import Bias, DualProblem
 from multimargin.problems.separate_sums import NEGLIGIBLE
 from multimargin.problems.zero_sums import Account, balance, imbalance, movable_support, movable_without_harm
 from multimargin.solvers.certificate import Objectives, dual_gradient, evaluate
-from multimargin.solvers.core import Solution, SolverState, StateWatch, check_start, run_core
+from multimargin.solvers.core import InnerSolve, Solution, SolverState, StateWatch, check_start, run_core
 from multimargin.solvers.monitor import FitMonitor
 from multimargin.solvers.options import SolverOptions
 from multimargin.solvers.report import Progress, SolverReport, StopReason, add_phases
@@ -56,20 +56,23 @@ def solve_by_bias_rule(
     options: SolverOptions,
     start: SolverState | None = None,
     watch: StateWatch = None,
+    inner: InnerSolve | None = None,
 ) -> Solution:
     """Solve the problem by its bias rule.
 
     Solves   the dual of ``problem``, with an exact bias under sum_i beta_ic = 0, to a KKT violation at the reported
              b of at most ``options.tol``.
-    Given    a start that fits its examples and classes; its bias is where b begins. A hard margin must exist.
+    Given    a start that fits its examples and classes; its bias is where b begins. A hard margin must exist. ``inner``
+             solves problems without an exact bias, in place of the core.
     Returns  a Solution whose state is feasible, sums included, whatever ended the solve.
     See      WWDOC Problem 2; core.py for the other rules.
     """
     check_start(problem, start)
+    solve = inner or run_core
     if problem.bias is not Bias.EXACT:
         plain = None if start is None else replace(start, scores=None)
-        return with_mirror_image(problem, run_core(problem, options, plain, watch))
-    return _Rounds(problem, options, start, watch).run()
+        return with_mirror_image(problem, solve(problem, options, plain, watch))
+    return _Rounds(problem, options, start, watch, solve).run()
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +89,15 @@ class _Rounds:
     """The rounds of one solve, and the account of what they spent together."""
 
     def __init__(
-        self, problem: DualProblem, options: SolverOptions, start: SolverState | None, watch: StateWatch
+        self,
+        problem: DualProblem,
+        options: SolverOptions,
+        start: SolverState | None,
+        watch: StateWatch,
+        inner: InnerSolve,
     ) -> None:
         self.problem, self.options, self.monitor = problem, options, FitMonitor(watch)
+        self.solve_inner = inner
         self.began = time.perf_counter()
         bias = np.zeros(problem.n_classes) if start is None or start.bias is None else start.bias
         amounts = np.zeros((problem.n_examples, problem.n_components)) if start is None else start.amounts
@@ -139,7 +148,7 @@ class _Rounds:
         sums, _ = imbalance(self.problem, now.amounts)
         scores = None if now.scores is None else now.scores + rho * sums
         spent = self._spent()
-        solution = run_core(
+        solution = self.solve_inner(
             inner, left, SolverState(now.amounts, scores, self.problem.n_classes), self._round_monitor(now.bias)
         )
         self.reports.append(solution.report)
