@@ -41,7 +41,7 @@ PRINTING: dict[str, tuple[tuple[str, ...], str | None]] = {
     "path": (("path", "-log2c", "0,1,1", "--picture", "made.svg", "iris.svm"), "made.svg"),
     "compare": (("compare", *SMALL_GRID, "--machines", "ovo", "--out", "made.csv", "iris.svm"), "made.csv"),
     "scale": (("scale", "-s", "made", "iris.svm"), "made"),
-    "verify": (("verify", "trained", "iris.svm"), None),
+    "verify": (("verify", "iris.svm", "trained"), None),
     "info": (("info", "iris.svm"), None),
     "convert": (("convert", "iris.svm", "made.csv"), "made.csv"),
 }
@@ -116,7 +116,7 @@ def test_a_full_disk_behind_stderr_loses_no_model(folder: Path) -> None:
     with full.open("w") as err:
         code, out, _ = end(start("train", "--max-iter", 1, "iris.svm", "made", stderr=err))
     assert code == 0
-    assert "Total nSV" in out
+    assert "support vectors" in out
     load_libsvm(folder / "made")
 
 
@@ -138,7 +138,7 @@ def test_a_model_that_cannot_be_saved_is_told_with_the_results(folder: Path) -> 
 
     code, out, err = end(start("train", "iris.svm", "made", preexec_fn=small_files))
     assert code == 1
-    assert "Total nSV" in out
+    assert "support vectors" in out
     assert "the model made could not be written (File too large)" in err
     assert len(err.splitlines()) == 1
     assert (folder / "made").read_text() == "old"
@@ -176,7 +176,7 @@ def test_predictions_and_models_to_stdout(folder: Path) -> None:
     Path("out").symlink_to("/dev/fd/1")
     for arguments, message in (
         (("predict", "iris.svm", "trained"), "Accuracy ="),
-        (("train", "iris.svm"), "Total nSV"),
+        (("train", "iris.svm"), "support vectors"),
     ):
         succeed(*arguments, "-q", "made") if arguments[0] == "train" else succeed(*arguments, "made")
         code, out, err = end(start(*arguments, "out"))

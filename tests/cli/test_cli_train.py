@@ -94,7 +94,7 @@ def test_linear_machines_by_weights(iris: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_lines_are_those_of_svm_train(iris: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multimargin.cli.models.save", lambda model, path, kind: None)
-    lines = succeed("train", "-c", 4, iris).stdout.splitlines()
+    lines = succeed("train", "--verbose", "-c", 4, iris).stdout.splitlines()
     shapes = (
         r"optimization finished, #iter = \d+",
         r"nu = 0\.\d+",
@@ -106,7 +106,7 @@ def test_lines_are_those_of_svm_train(iris: Path, monkeypatch: pytest.MonkeyPatc
     assert re.fullmatch(r"Total nSV = \d+", lines[12])
     assert lines[13].startswith("certificate: converged, verified")
     assert not succeed("train", "-q", iris).stdout
-    lines = succeed("train", "--multi-class", "cs", iris).stdout.splitlines()
+    lines = succeed("train", "--verbose", "--multi-class", "cs", iris).stdout.splitlines()
     assert re.fullmatch(r"obj = -\d+\.\d+", lines[1])
 
 

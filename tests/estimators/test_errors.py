@@ -170,7 +170,7 @@ BAD_DATA: list[tuple[Any, Any, Any, type[Exception], str]] = [
     (X[:0], y[:0], None, ValueError, r"Found array with 0 sample"),
     (X[:, :0], y, None, ValueError, r"0 feature"),
     (X, y[:-1], None, ValueError, r"inconsistent numbers of samples"),
-    (X, np.zeros(150), None, ValueError, r"y has one class only .*at least two classes"),
+    (X, np.zeros(150), None, ValueError, r"y has one class only \(0.0\); .*at least two classes"),
     (X, y + 0.5, None, ValueError, r"Unknown label type"),
     (X[0], y, None, ValueError, r"Expected 2D array, got 1D array"),
     (sparse.csr_array(bad(np.nan)), y, None, ValueError, r"contains NaN"),

@@ -7,6 +7,8 @@ import io
 import json
 import math
 import sys
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,11 +142,10 @@ def test_the_cheapest_of_the_near_is_taken() -> None:
     advice = recommend(rows)
     assert (advice.best, advice.machine) == ("llw", "ww")  # as fast as ovo, and fewer support vectors
     assert "; ovo and ww are within one standard error" in advice.text
-    assert "Take ww, the cheapest of these to train and predict: 1.1 s and 5 support vectors, where llw has 9 s" in (
-        advice.text
-    )
+    assert "Take ww: 1.1 s and 5 support vectors; ovo has 1 s and 50 support vectors" in advice.text
     slow = [*rows[:2], make_row("ww", (0.84, 0.85), cost=1.3, n_support=5), rows[3]]
-    assert recommend(slow).machine == "ovo"
+    wanted = "Take ovo, the cheapest of these to train and predict: 1 s and 50 support vectors, where llw has 9 s"
+    assert wanted in recommend(slow).text
     dear = [make_row("llw", (0.90, 0.80), cost=0.5, n_support=5), *rows[1:3]]
     assert recommend(dear).text.endswith("Take llw: none of them that converged is cheaper to train and predict.")
 
@@ -159,6 +160,26 @@ def test_a_machine_that_did_not_converge_is_not_taken_for_its_price() -> None:
     assert recommend(alone).machine == "llw"
     with pytest.raises(ValueError, match="No machine has a score"):
         recommend([make_row("ww", (math.nan,))])
+
+
+def test_the_words_agree_with_the_numbers() -> None:
+    """A machine that is taken for its support vectors is not called the cheapest."""
+    near = [make_row("ww", (0.9, 0.8), cost=1.0), make_row("cs", (0.8, 0.9), cost=1.1, n_support=5)]
+    found = recommend(near, "accuracy")
+    assert found.machine == "cs"
+    assert "cheapest" not in found.text
+    assert "Take cs: 1.1 s and 5 support vectors; ww has 1 s and 10 support vectors, which is no clear" in found.text
+
+
+def test_a_search_that_was_cut_is_marked() -> None:
+    cut = replace(make_row("cs", (0.5, 0.5)), finished=False)
+    shown = table(make_row("ww", (0.9, 0.8)), cut)
+    assert [line.split()[-1] for line in str(shown).splitlines()[2:4]] == ["whole", "cut"]
+    assert "The search of cs was cut: with a higher max_time" in shown.recommendation
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="No machine has a score"):  # and no warning of each search
+            compare_machines(X, Y, machines=["ww"], Cs=[1.0], max_time=1e-9)
 
 
 def test_exports(comparison: MachineComparison, tmp_path: Path) -> None:
@@ -260,12 +281,15 @@ def test_a_machine_without_time_has_no_score(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(compare._Comparing, "_select", select)
     result = compare_machines(X, Y, machines=["ww", "ovo"], Cs=[1.0], gammas=[0.1], cv=2)
-    assert result.recommended == "ovo"
+    assert (result.best, result.recommended) == ("ovo", "")
+    assert "no recommendation, as ww has none: raise max_time" in result.recommendation
+    assert [row.finished for row in result.rows] == [False, True]
+    assert [line.split()[-1] for line in str(result).splitlines()[2:4]] == ["cut", "whole"]
     assert np.isnan(result.row("ww").fold_scores).tolist() == [True, True]
     assert not result.row("ww").converged
     assert str(result).splitlines()[2].split()[:3] == ["ww", "-", "-"]
     assert len(list(csv.DictReader(io.StringIO(result.to_csv())))) == 2
-    with pytest.raises(ValueError, match="No machine has a score; give more time, or a smaller grid"):
+    with pytest.raises(ValueError, match="No machine has a score; raise max_time, or give fewer values of C and gamma"):
         compare_machines(X, Y, machines=["ww"], Cs=[1.0], gammas=[0.1], cv=2)
 
 

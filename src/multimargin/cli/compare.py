@@ -15,6 +15,7 @@ from multimargin.cli.cross_validation import folds_of
 from multimargin.cli.data import named, on_terminal, read_table, read_training, save_then_say
 from multimargin.cli.files import check_writable
 from multimargin.cli.options import MULTI_CLASS, DataPath, data_options, joined, limit_options, threads
+from multimargin.cli.scaled import advise_scaling, advise_wider_grid, scale_option, scaling
 from multimargin.cli.select import grid_options
 from multimargin.model_selection.compare import DEFAULT_MACHINES
 
@@ -37,6 +38,7 @@ WRITERS = {".csv": "to_csv", ".json": "to_json", ".md": "to_markdown"}
     grid_options,
     limit_options,
     data_options,
+    scale_option,
 )
 def compare(training_set_file: Path, test_file: Path | None, **given: Any) -> None:
     """Choose C and gamma of each machine on the same folds, and compare them; TEST_FILE takes no part in the choice."""
@@ -47,6 +49,10 @@ def compare(training_set_file: Path, test_file: Path | None, **given: Any) -> No
             raise click.ClickException(f"--out {out} has no known ending; use one of {', '.join(WRITERS)}.")
     X, y = read_training(training_set_file, given)
     X_test, y_test = (None, None) if test_file is None else _test_data(test_file, given, X)
+    advise_scaling(X, given)
+    scaler, X = scaling(given, X)
+    if scaler is not None and X_test is not None:
+        X_test = scaler.transform(X_test)
     with threads(given["threads"]):
         comparison = compare_machines(
             X,
@@ -62,6 +68,9 @@ def compare(training_set_file: Path, test_file: Path | None, **given: Any) -> No
         )
     write = (lambda: None) if out is None else (lambda: getattr(comparison, WRITERS[out.suffix.lower()])(out))
     save_then_say(write, [str(comparison)], elsewhere=is_stdout(out))
+    if comparison.best:
+        row = comparison.row(comparison.best)
+        advise_wider_grid(row.C, row.gamma, given)
 
 
 def _test_data(path: Path, given: dict[str, Any], X: Any) -> tuple[Any, np.ndarray | None]:

@@ -13,17 +13,23 @@ import numpy as np
 
 from multimargin.cli.command import tell
 from multimargin.data_files import Table, read_data
+from multimargin.data_files.errors import MissingLabelError
 from multimargin.data_files.reading import SVMLIGHT, kind_of
 from multimargin.data_files.svmlight import read_precomputed
 
 
 def read_training(path: Path, given: dict[str, Any], *, precomputed: bool = False) -> tuple[Any, np.ndarray]:
     """Return X, dense where it is full, and y."""
-    table = (
-        read_precomputed(path, square=True) if precomputed and kind_of(path) == SVMLIGHT else read_table(path, given)
-    )
+    table = training_table(path, given, precomputed=precomputed)
     assert table.y is not None
     return named(table), table.y
+
+
+def training_table(path: Path, given: dict[str, Any], *, precomputed: bool = False) -> Table:
+    """Return rows with labels."""
+    if precomputed and kind_of(path) == SVMLIGHT:
+        return read_precomputed(path, square=True)
+    return read_table(path, given)
 
 
 def read_table(
@@ -32,10 +38,19 @@ def read_table(
     """Return the rows of a file by the options of the command."""
     if precomputed and kind_of(path) == SVMLIGHT:
         return read_precomputed(path)
-    table = read_data(
-        path, label=given["label"], label_needed=label_needed, n_features=n_features, zero_based=given["zero_based"]
-    )
-    return table.compact()
+    options = {"label_needed": label_needed, "n_features": n_features, "zero_based": given["zero_based"]}
+    return read_data(path, label=given["label"], **options).compact()
+
+
+def read_as_trained(path: Path, model: Any, given: dict[str, Any], **options: Any) -> Table:
+    """Return the rows of a file for a model, which may know the name of the label's column; it may be missing."""
+    known = getattr(model, "_label_column", None)
+    if given["label"] is not None or known is None or kind_of(path) == SVMLIGHT:
+        return read_table(path, given, **options)
+    try:
+        return read_table(path, given | {"label": known}, **options)
+    except MissingLabelError:
+        return read_table(path, given, **options)
 
 
 def named(table: Table) -> Any:

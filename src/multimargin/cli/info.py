@@ -18,6 +18,7 @@ from multimargin.cli import models
 from multimargin.cli.command import Command
 from multimargin.cli.data import named, read_table
 from multimargin.cli.options import DataPath, data_options
+from multimargin.cli.scaled import parts_of
 from multimargin.data_files import Table
 
 PACKAGES = ("scikit-learn", "numpy", "scipy", "joblib", "matplotlib")
@@ -92,6 +93,9 @@ def _data_facts(table: Table) -> Iterator[tuple[str, str]]:
 
 def _model_facts(model: Any) -> Iterator[tuple[str, str]]:
     """The contents of a model file."""
+    scaler, model = parts_of(model)
+    if scaler is not None:
+        yield "scaling", type(scaler).__name__
     yield "model", type(model).__name__
     for name in ("multi_class", "kernel", "C", "gamma", "degree", "coef0", "bias", "loss", "tol", "calibration"):
         if hasattr(model, name):

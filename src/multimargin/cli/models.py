@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from multimargin import model_files
 from multimargin.data_files.errors import fault
@@ -45,10 +46,13 @@ def load(path: Path) -> Any:
     return model_files.load_libsvm(path) if is_text_model(path) else model_files.load_model(path)
 
 
-def choose_format(asked: str, params: dict[str, Any], y: np.ndarray) -> str:
-    """Return the format to write, before the long work: "auto" is LIBSVM's where it can express the machine."""
-    if asked != "auto":
-        return asked
+def choose_format(asked: str, params: dict[str, Any], y: np.ndarray, *, own: bool = False) -> str:
+    """Return the format to write, before the long work: "auto" is LIBSVM's where it can express the machine.
+
+    ``own``: there is something else that it does not hold.
+    """
+    if asked != "auto" or own:
+        return asked if asked != "auto" else OWN
     expressible = (
         params["multi_class"] == "ovo"
         and params["bias"] in ("auto", "exact")
@@ -61,6 +65,11 @@ def choose_format(asked: str, params: dict[str, Any], y: np.ndarray) -> str:
 
 def save(model: Any, path: Path, kind: str) -> None:
     """Write a fitted estimator atomically."""
+    if isinstance(model, Pipeline) and kind != OWN:
+        raise click.ClickException(
+            f"the model scales its columns, which the format {kind} does not hold; scale the data first, and train "
+            "without --scale."
+        )
     writers = {LIBSVM: model_files.dump_libsvm, OWN: model_files.save_model, ONNX: model_files.export_onnx}
     try:
         writers[kind](model, path)

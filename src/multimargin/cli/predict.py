@@ -13,9 +13,10 @@ import numpy as np
 from multimargin.base.files import is_stdout
 from multimargin.cli import models
 from multimargin.cli.command import Command, option, tell
-from multimargin.cli.data import read_table, say
+from multimargin.cli.data import read_as_trained, say
 from multimargin.cli.files import check_writable
 from multimargin.cli.options import LIBSVM, LIMITS, DataPath, data_options, threads, zero_or_one
+from multimargin.cli.scaled import parts_of, scaled_table
 from multimargin.cli.scoring import aligned, predictions
 from multimargin.data_files import Table
 from multimargin.data_files.reading import SVMLIGHT, kind_of
@@ -49,7 +50,8 @@ def predict(test_file: Path, model_file: Path, output_file: Path | None, **given
         check_writable("output_file", output_file)
     if given["probability"] and given["scores"]:
         raise click.ClickException("-b 1 and --scores were both given; choose one of them.")
-    model = models.load(model_file)
+    whole = models.load(model_file)
+    scaler, model = parts_of(whole)
     if given["probability"] and not hasattr(model, "predict_proba"):
         raise click.ClickException(f"the model {model_file} has no probabilities; train it with -b 1.")
     counts = _Counts()
@@ -58,7 +60,8 @@ def predict(test_file: Path, model_file: Path, output_file: Path | None, **given
         if output_file is not None:
             columns = Columns.of(model, probabilities=bool(given["probability"]), scores=given["scores"])
             written = stack.enter_context(result_file(output_file, columns))
-        for table in _tables(test_file, model, given):
+        for rows in _tables(test_file, whole, given):
+            table = scaled_table(rows, scaler)
             labels, numbers = predictions(model, table, given)
             counts.add(table.y, labels)
             if written is not None:
@@ -70,9 +73,10 @@ def predict(test_file: Path, model_file: Path, output_file: Path | None, **given
 
 def _tables(path: Path, model: Any, given: dict[str, Any]) -> Iterator[Table]:
     """Yield the rows to predict with the columns of the model, some at a time where the format allows that."""
-    precomputed = getattr(model, "kernel", None) == "precomputed"
+    precomputed = getattr(parts_of(model)[1], "kernel", None) == "precomputed"
     if kind_of(path) != SVMLIGHT or precomputed:
-        yield aligned(read_table(path, given, precomputed=precomputed, label_needed=False), model, path)
+        table = read_as_trained(path, model, given, precomputed=precomputed, label_needed=False)
+        yield aligned(table, model, path)
         return
     first_index = 0 if given["zero_based"] else 1
     empty = True

@@ -13,7 +13,7 @@ from multimargin.base.files import is_stdout, write_text
 from multimargin.cli import models
 from multimargin.cli.command import option
 from multimargin.cli.cross_validation import folds_of
-from multimargin.cli.data import on_terminal, read_training, save_then_say
+from multimargin.cli.data import named, on_terminal, save_then_say, training_table
 from multimargin.cli.files import check_writable
 from multimargin.cli.options import (
     LIMITS,
@@ -29,6 +29,14 @@ from multimargin.cli.options import (
     machine_options,
     svc_params,
     threads,
+)
+from multimargin.cli.scaled import (
+    advise_scaling,
+    advise_wider_grid,
+    needs_own_format,
+    scale_option,
+    scaling,
+    whole_model,
 )
 from multimargin.kernels.table import has_gamma
 
@@ -83,6 +91,7 @@ grid_options = joined(
     machine_options,
     limit_options,
     data_options,
+    scale_option,
 )
 def select_parameters(training_set_file: Path, model_file: Path | None, **given: Any) -> None:
     """Choose C and gamma by cross-validation; train with them on all rows where MODEL_FILE is given.
@@ -92,7 +101,13 @@ def select_parameters(training_set_file: Path, model_file: Path | None, **given:
     for name, path in (("model_file", model_file), ("--out", given["out"]), ("--report", given["report"])):
         if path is not None:
             check_writable(name, path)
-    X, y = read_training(training_set_file, given, precomputed=kernel_of(given) == "precomputed")
+    precomputed = kernel_of(given) == "precomputed"
+    table = training_table(training_set_file, given, precomputed=precomputed)
+    X, y = named(table), table.y
+    assert y is not None
+    advise_scaling(X, given, precomputed=precomputed)
+    scaler, X = scaling(given, X)
+    own = needs_own_format(given, scaler)
     search = SVCCV(
         **svc_params(given, y),
         Cs=np.exp2(given["log2c"]),
@@ -113,11 +128,14 @@ def select_parameters(training_set_file: Path, model_file: Path | None, **given:
             write_text(given["out"], "\n".join(cells) + "\n")
         if model_file is not None:
             model = search.best_estimator_
-            models.save(model, model_file, models.choose_format(given["model_format"], model.get_params(deep=False), y))
+            kind = models.choose_format(given["model_format"], model.get_params(deep=False), y, own=own)
+            models.save(whole_model(scaler, model, table.label_name), model_file, kind)
         if given["report"] is not None:
             search.report(given["report"], X, y)
 
     save_then_say(save, lines, elsewhere=any(map(is_stdout, (model_file, given["out"], given["report"]))))
+    best = search.best_params_
+    advise_wider_grid(best["C"], best["gamma"] if has_gamma(kernel_of(given)) else np.nan, given)
 
 
 def _results(search: Any, given: dict[str, Any]) -> tuple[list[str], list[str]]:

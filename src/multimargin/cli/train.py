@@ -13,7 +13,7 @@ from multimargin.base.files import is_stdout
 from multimargin.cli import models
 from multimargin.cli.command import option, tell
 from multimargin.cli.cross_validation import cross_validate
-from multimargin.cli.data import default_model_path, on_terminal, read_training, save_then_say, say
+from multimargin.cli.data import default_model_path, named, on_terminal, save_then_say, say, training_table
 from multimargin.cli.files import check_writable
 from multimargin.cli.options import (
     LIBSVM,
@@ -34,7 +34,8 @@ from multimargin.cli.options import (
     threads,
     zero_or_one,
 )
-from multimargin.cli.training_lines import lines_of
+from multimargin.cli.scaled import advise_scaling, needs_own_format, scale_option, scaling, whole_model
+from multimargin.cli.training_lines import lines_of, summary_of
 
 fit_options = joined(
     option(
@@ -81,6 +82,9 @@ fit_options = joined(
         help="Format of the model file.",
     ),
     option("--seed", type=int, default=0, show_default=True, help="Of the folds of -v."),
+    option("--keep", is_flag=True, panel=LIMITS, help="On Ctrl-C write the model as it is then."),
+    option("--verbose", is_flag=True, help="svm-train's lines for each pair of classes, as mm-train prints them."),
+    scale_option,
 )
 
 
@@ -88,7 +92,8 @@ fit_options = joined(
 @click.argument("training_set_file", type=DataPath)
 @click.argument("model_file", type=DataPath, required=False)
 @joined(kernel_options, fit_options, common_options, machine_options, limit_options, data_options)
-def train(training_set_file: Path, model_file: Path | None, **given: Any) -> None:
+@click.pass_context
+def train(ctx: click.Context, /, training_set_file: Path, model_file: Path | None, **given: Any) -> None:
     """Train a machine on a data file, as svm-train does, and write the model.
 
     Without MODEL_FILE it is called like the data file, with .model, in the current folder.
@@ -97,18 +102,24 @@ def train(training_set_file: Path, model_file: Path | None, **given: Any) -> Non
     folds = given["n_folds"]
     if folds is None:
         check_writable("model_file", path)
-    X, y = read_training(training_set_file, given, precomputed=kernel_of(given) == "precomputed")
+    precomputed = kernel_of(given) == "precomputed"
+    table = training_table(training_set_file, given, precomputed=precomputed)
+    X, y = named(table), table.y
+    assert y is not None
+    advise_scaling(X, given, precomputed=precomputed)
+    scaler, X = scaling(given, X)
     params = train_params(given, y)
-    kind = models.choose_format(given["model_format"], params, y)
+    kind = models.choose_format(given["model_format"], params, y, own=needs_own_format(given, scaler))
     with threads(given["threads"]):
         if folds is not None:
             correct = cross_validate(lambda limit: estimator(params | {"max_time": limit}, given), X, y, folds, given)
             say(f"Cross Validation Accuracy = {100.0 * correct / len(y):g}%")
             return
         model = estimator(params, given).fit(X, y)
-    kind = kind if not given["linear"] or given["model_format"] != "auto" else models.OWN
-    lines = [] if given["quiet"] else list(lines_of(model, y))
-    save_then_say(lambda: models.save(model, path, kind), lines, elsewhere=is_stdout(path))
+    blocks = given["verbose"] or ctx.find_root().info_name == "mm-train"
+    lines = [] if given["quiet"] else list(lines_of(model, y) if blocks else summary_of(model, y, given["scale"]))
+    whole = whole_model(scaler, model, table.label_name)
+    save_then_say(lambda: models.save(whole, path, kind), lines, elsewhere=is_stdout(path))
     if on_terminal() and not given["quiet"]:
         tell(f"Model: {path}")
 
@@ -129,9 +140,9 @@ def train_params(given: dict[str, Any], y: np.ndarray) -> dict[str, Any]:
 
 def estimator(params: dict[str, Any], given: dict[str, Any]) -> Any:
     """Return the unfitted estimator; on a terminal it shows a line of progress."""
-    verbose = on_terminal() and not given["quiet"]
+    verbose, kept = on_terminal() and not given["quiet"], "keep" if given["keep"] else "raise"
     if not given["linear"]:
-        return SVC(**params, verbose=verbose)
+        return SVC(**params, verbose=verbose, on_interrupt=kept)
     if params["kernel"] not in ("linear", "rbf") or params["calibration"] is not None:
         raise click.ClickException(
             "--linear trains weights, without another kernel and without probabilities; leave out -t, --kernel, -b and "
@@ -139,4 +150,4 @@ def estimator(params: dict[str, Any], given: dict[str, Any]) -> Any:
         )
     names = ("C", "multi_class", "loss", "tol", "class_weight", "max_iter", "max_time", "solver")
     bias = "exact" if params["bias"] == "auto" else params["bias"]
-    return LinearSVC(**{name: params[name] for name in names}, bias=bias, verbose=verbose)
+    return LinearSVC(**{name: params[name] for name in names}, bias=bias, verbose=verbose, on_interrupt=kept)

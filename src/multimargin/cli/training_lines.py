@@ -11,6 +11,8 @@ from multimargin import Certificate
 from multimargin.models.pair_model import PairModel
 
 AT_BOUND = 1 - 1e-12
+MOST_LABELS = 8
+WITH_GAMMA = ("rbf", "poly", "sigmoid", "laplacian")
 
 
 def lines_of(model: Any, y: np.ndarray) -> Iterator[str]:
@@ -22,6 +24,28 @@ def lines_of(model: Any, y: np.ndarray) -> Iterator[str]:
         yield from _optimum(model.certificate_)
     yield f"Total nSV = {len(model.support_)}"
     yield f"certificate: {model.certificate_}"
+
+
+def summary_of(model: Any, y: np.ndarray, scale: str | None) -> Iterator[str]:
+    """Yield what a person wants to know of a fit."""
+    kernel = "by weights" if not hasattr(model, "kernel") else f"{model.kernel} kernel"
+    gamma = f", gamma={model._gamma:.6g}" if getattr(model, "kernel", None) in WITH_GAMMA else ""
+    certificate = model.certificate_
+    facts = {
+        "machine": f"{model.multi_class}, {kernel}, C={model.C:g}{gamma}{f', scale={scale}' if scale else ''}",
+        "rows": f"{len(y)} with {model.n_features_in_} columns",
+        "classes": f"{len(model.classes_)}: {_named(model.classes_)}",
+        "support vectors": str(len(model.support_)),
+        "certificate": str(certificate),
+        "seconds": f"{certificate.seconds:.2f}",
+    }
+    for name, value in facts.items():
+        yield f"{name:<15}  {value}"
+
+
+def _named(labels: np.ndarray) -> str:
+    shown = [str(label) for label in labels[:MOST_LABELS].tolist()]
+    return ", ".join([*shown, *(["..."] if len(labels) > MOST_LABELS else [])])
 
 
 def _optimum(certificate: Certificate) -> Iterator[str]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from multimargin.data_files.errors import DataFileError, fault, shown
+from multimargin.data_files.errors import DataFileError, MissingLabelError, fault, shown
 from multimargin.data_files.room import Room
 from multimargin.data_files.table import Table, labels_from_text
 from multimargin.data_files.text_blocks import LONGEST_LINE, opened
@@ -48,7 +49,9 @@ def _read_rows(path: Path, reader: Any, lines: _Lines, label: str | None, *, lab
     if head is None:
         raise fault(path, "is empty; give a CSV file with a row for each example")
     names = None if all(_is_number(cell) for cell in head) else [cell.strip() for cell in head]
-    position = find_label(path, names, len(head), label, needed=label_needed)
+    position = find_label(
+        path, names, len(head), label, needed=label_needed, sample=lambda: next((row for row in reader if row), None)
+    )
     columns = [i for i in range(len(head)) if i != position]
     cells = _Cells(path, names, columns, position, len(head), lines, Room(path))
     if not columns:
@@ -112,7 +115,8 @@ class _Cells:
             raise fault(self.path, "has a header only; give a row for each example")
         names = None if self.names is None else tuple(self.names[i] for i in self.columns)
         y = None if self.position is None else labels_from_text(self.labels)
-        return Table(np.concatenate(self.blocks), y, names)
+        label = None if self.names is None or self.position is None else self.names[self.position]
+        return Table(np.concatenate(self.blocks), y, names, label)
 
     def _convert(self) -> None:
         if not self.rows:
@@ -146,8 +150,19 @@ def _is_number(cell: str) -> bool:
         return False
 
 
-def find_label(path: Path, names: Sequence[str] | None, width: int, label: str | None, *, needed: bool) -> int | None:
-    """Return the position of the label's column, or None where there is none and none is needed."""
+def find_label(
+    path: Path,
+    names: Sequence[str] | None,
+    width: int,
+    label: str | None,
+    *,
+    needed: bool,
+    sample: Callable[[], Sequence[str] | None] = lambda: None,
+) -> int | None:
+    """Return the position of the label's column, or None where there is none and none is needed.
+
+    ``sample`` returns a row of the file, by which the column is guessed that a message asks about.
+    """
     if names is not None and len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise fault(path, f"has two columns called {shown(twice)}; give each column its own name", 1)
@@ -160,7 +175,9 @@ def find_label(path: Path, names: Sequence[str] | None, width: int, label: str |
             number = 0
         if number == 0 or abs(number) > width:
             known = f"it has {', '.join(map(shown, names[:20]))}" if names else f"it has {width} columns without names"
-            raise fault(path, f"has no column {shown(label)} for the label: {known}; name the label's column (--label)")
+            raise MissingLabelError(
+                f"{path}: has no column {shown(label)} for the label: {known}; name the label's column (--label)"
+            )
         return number - 1 if number > 0 else width + number
     found = [i for i, name in enumerate(names or ()) if name.lower() in LABEL_NAMES]
     if len(found) == 1:
@@ -168,7 +185,17 @@ def find_label(path: Path, names: Sequence[str] | None, width: int, label: str |
     if needed:
         raise fault(
             path,
-            f"has {'no' if not found else 'more than one'} column called {', '.join(LABEL_NAMES)}; name the label's "
-            "column with --label NAME, or its number from 1 (-1: the last)",
+            f"has {'no' if not found else 'more than one'} column called {', '.join(LABEL_NAMES)}; "
+            f"{_question(names, width, sample())}name the label's column with --label NAME, or its number from 1 "
+            "(-1: the last)",
         )
     return None
+
+
+def _question(names: Sequence[str] | None, width: int, row: Sequence[str] | None) -> str:
+    """Ask whether a column is the label: the last that holds text, or the last one."""
+    if names is None:
+        return ""
+    texts = [i for i, cell in enumerate((row or ())[:width]) if not _is_number(cell)]
+    likely = names[texts[-1] if texts else -1]
+    return f"is {shown(likely)} the label? then add --label {shlex.quote(likely)}; else "

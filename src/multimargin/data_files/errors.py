@@ -11,6 +11,10 @@ class DataFileError(ValueError):
     """A data file that cannot be read or holds no data; the text is "file:line: what is wrong"."""
 
 
+class MissingLabelError(DataFileError):
+    """A data file without the column that was named as the label's."""
+
+
 def fault(path: Path, what: str, line: int | None = None) -> DataFileError:
     """Return the error of a file, at a line counted from 1."""
     return DataFileError(f"{path}: {what}" if line is None else f"{path}:{line}: {what}")

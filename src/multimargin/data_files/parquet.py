@@ -44,7 +44,8 @@ def read_parquet(path: Path, *, label: str | None = None, label_needed: bool = T
     for j, i in enumerate(columns):
         X[:, j] = _numbers(path, names[i], table.column(i))
     y = None if position is None else _labels(path, names[position], table.column(position))
-    return Table(X, y, tuple(names[i] for i in columns))
+    label_name = None if position is None else names[position]
+    return Table(X, y, tuple(names[i] for i in columns), label_name)
 
 
 def _numbers(path: Path, name: str, column: Any) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,14 @@ class Table:
     y : ndarray of shape (n_rows,) or None
         Labels: int64 where all are whole numbers, else float64 or str; None where the file has none.
     feature_names : tuple of str or None
+    label_name : str or None
+        Name of the label's column, where it has one.
     """
 
     X: DataMatrix
     y: np.ndarray | None
     feature_names: tuple[str, ...] | None = None
+    label_name: str | None = None
 
     @property
     def n_rows(self) -> int:
@@ -52,14 +55,14 @@ class Table:
             X: Any = sparse.csr_array(parts, shape=(self.n_rows, n_features))
         else:
             X = np.pad(self.X, ((0, 0), (0, n_features - self.n_features)))
-        return Table(X, self.y, self.feature_names)
+        return replace(self, X=X)
 
     def compact(self) -> Table:
         """Return the rows, dense if enough of their entries are nonzero."""
         cells = self.n_rows * self.n_features
         if not is_sparse(self.X) or self.X.nnz < FULL * cells or 8 * cells > available_bytes() // 2:
             return self
-        return Table(self.X.toarray(), self.y, self.feature_names)
+        return replace(self, X=self.X.toarray())
 
 
 def labels_from_numbers(values: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.multiclass import check_classification_targets
 
 from multimargin._typing import FloatArray, IntArray
+from multimargin.base.errors import shown_label
 from multimargin.base.interrupts import deferred
 from multimargin.estimators.declared import parameter
 from multimargin.estimators.linear_svc import LinearSVC
@@ -215,8 +216,8 @@ class _Search:
         missing = np.setdiff1d(y, y[train])
         if len(missing):
             raise ValueError(
-                f"A training part of cv has no example of class {missing[0]!r}; use stratified folds, fewer folds, or "
-                "leave out classes with very few examples."
+                f"A training part of cv has no example of class {shown_label(missing[0])}; use stratified folds, "
+                "fewer folds, or leave out classes with very few examples."
             )
         own = None if weight is None else weight[train]
         return TrainingSet.from_arrays(

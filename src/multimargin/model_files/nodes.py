@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from multimargin.estimators.linear_svc import LinearSVC
@@ -16,6 +17,7 @@ from multimargin.fitting.parameters import check_control
 from multimargin.fitting.spec import FitSpec
 from multimargin.model_files import parts
 from multimargin.model_files.errors import FaultError, require
+from multimargin.model_files.pipelines import is_scaled, pack_scaler, unpack_scaler
 from multimargin.model_files.records import Record, Writer, tagged
 from multimargin.model_files.values import (
     pack_labels,
@@ -32,6 +34,7 @@ from multimargin.problems.machines import ComponentTable
 from multimargin.problems.problem import Bias, Loss
 from multimargin.problems.schemes import DAG, ONE_VS_ONE, SCHEMES
 
+PIPELINE = "Pipeline"
 # Callbacks and random generators are not part of the model; they become None.
 LISTENERS = ("on_progress", "random_state")
 
@@ -39,17 +42,35 @@ LISTENERS = ("on_progress", "random_state")
 def pack_estimator(estimator: Any, name: str, writer: Writer) -> Any:
     """Return a fitted estimator as a record."""
     check_is_fitted(estimator)
+    if is_scaled(estimator):
+        inner = pack_estimator(estimator[-1], name, writer)
+        names = getattr(estimator, "feature_names_in_", None)
+        packed = None if names is None else pack_labels(names, f"{name}.scaler.feature_names", writer)
+        scaler = pack_scaler(estimator[0], f"{name}.scaler", writer)
+        return {"type": PIPELINE, "scaler": scaler, "feature_names": packed, "estimator": inner}
     kind = next(each for each in KINDS if type(estimator) is KINDS[each][0])
     return {"type": kind, "params": pack_params(estimator, name, writer)} | KINDS[kind][1](estimator, name, writer)
 
 
 def unpack_estimator(record: Record) -> Any:
     """Return the fitted estimator of a record."""
-    kind = record.text("type", tuple(KINDS))
+    kind = record.text("type", (*KINDS, PIPELINE))
+    if kind == PIPELINE:
+        return _unpack_scaled(record)
     cls, _, unpack = KINDS[kind]
     estimator = cls(**unpack_params(cls, record))
     estimator.__dict__.update(unpack(estimator, record))
     return estimator
+
+
+def _unpack_scaled(record: Record) -> Pipeline:
+    inner = record.child("estimator")
+    inner.text("type", tuple(KINDS))  # no pipeline in a pipeline
+    model = unpack_estimator(inner)
+    scaler = unpack_scaler(record.child("scaler"), int(model.n_features_in_))
+    if record.raw("feature_names") is not None:
+        scaler.feature_names_in_ = unpack_labels(record.child("feature_names"), int(model.n_features_in_))
+    return Pipeline([("scaler", scaler), ("classifier", model)])
 
 
 def pack_params(estimator: Any, name: str, writer: Writer) -> Any:

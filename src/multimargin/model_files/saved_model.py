@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from multimargin.estimators.linear_svc import LinearSVC
@@ -12,6 +13,7 @@ from multimargin.estimators.linear_svc_cv import LinearSVCCV
 from multimargin.estimators.svc import SVC
 from multimargin.fitting.machine import expansion_attributes
 from multimargin.fitting.spec import FitSpec
+from multimargin.model_files.pipelines import is_scaled
 from multimargin.model_files.text_lines import unknown_certificate
 from multimargin.model_selection.estimator import SVCCV
 from multimargin.model_selection.pair_selection import PerPairSVC
@@ -27,10 +29,12 @@ def what_to_save(estimator: Any) -> Any:
         return _chosen_linear(estimator)
     if type(estimator).__name__ == "OnlineSVC":
         return _learnt(estimator)
+    if is_scaled(estimator):
+        return Pipeline([estimator.steps[0], (estimator.steps[1][0], what_to_save(estimator[-1]))])
     if type(estimator) not in (SVC, LinearSVC, PerPairSVC):
         raise TypeError(
             f"A {type(estimator).__name__} is not saved; give a fitted SVC, LinearSVC, PerPairSVC, OnlineSVC, SVCCV or "
-            "LinearSVCCV, or the last step of a Pipeline."
+            "LinearSVCCV, a Pipeline of a scaler and one of these, or the last step of any other Pipeline."
         )
     return estimator
 

@@ -20,7 +20,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : SVC, LinearSVC, PerPairSVC, OnlineSVC, SVCCV or LinearSVCCV
+    estimator : SVC, LinearSVC, PerPairSVC, OnlineSVC, SVCCV, LinearSVCCV, or a Pipeline of a scaler and one of these
         Fitted. Of a search the model that it has trained is saved; of an OnlineSVC the SVC that predicts as it does
         now. A callable kernel is refused; ``on_progress``, the trace and the state for warm starts are left out.
     path : path
@@ -29,7 +29,9 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     writer = Writer()
     checked = check_path(path)
     record = pack_estimator(what_to_save(estimator), "model", writer)
-    write_container(checked, {"written_by": f"multimargin {__version__}", "model": record}, writer.arrays)
+    document = {"written_by": f"multimargin {__version__}", "model": record}
+    label = getattr(estimator, "_label_column", None)
+    write_container(checked, document if label is None else document | {"label": str(label)}, writer.arrays)
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -43,7 +45,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    estimator : SVC, LinearSVC or PerPairSVC
+    estimator : SVC, LinearSVC or PerPairSVC, or a Pipeline of a scaler and one of these
 
     Raises
     ------
@@ -55,5 +57,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         document, arrays = read_container(name)
         record = Record(document, arrays, "document")
         record.text("written_by")
-        require(set(record.fields) == {"written_by", "model"}, "it has records that are not known")
-        return unpack_estimator(record.child("model"))
+        require(set(record.fields) - {"label"} == {"written_by", "model"}, "it has records that are not known")
+        model = unpack_estimator(record.child("model"))
+        if "label" in record.fields:  # the name of its column in the data file, for the command line
+            model._label_column = record.text("label")
+        return model

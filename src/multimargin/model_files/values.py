@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from multimargin.base.errors import shown_label
 from multimargin.model_files.errors import FaultError, require
 from multimargin.model_files.records import Record, Writer, tagged
 from multimargin.problems.machines import MACHINES, Bound, ComponentTable, Machine
@@ -132,8 +133,8 @@ def pack_labels(labels: np.ndarray, name: str, writer: Writer) -> Any:
         return {"array": writer.put(name, labels)}
     if labels.dtype.kind not in "UO" or not all(isinstance(label, str) for label in labels.tolist()):
         raise TypeError(
-            f"{name} has the dtype {labels.dtype} and begins with {labels[0]!r}; a model file holds labels that are "
-            "texts, numbers or bools, so fit with such labels."
+            f"{name} has the dtype {labels.dtype} and begins with {shown_label(labels[0])}; a model file holds labels "
+            "that are texts, numbers or bools, so fit with such labels."
         )
     longest = max((len(label) for label in labels.tolist()), default=1)
     width = 0 if labels.dtype.kind == "O" else labels.dtype.itemsize // 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from rich.console import Console
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import StratifiedKFold, check_cv
 
@@ -149,7 +151,7 @@ class _Comparing:
         seconds = time.perf_counter() - start
         if not hasattr(search, "best_params_"):  # the time was over before any cell had all folds
             nothing = math.nan, math.nan, None, seconds, None, None, None, math.nan, math.nan, False
-            return MachineRow(name, *nothing, (math.nan,) * len(self.folds)), search
+            return MachineRow(name, *nothing, (math.nan,) * len(self.folds), finished=False), search
         grid = read_grid(search)
         model = getattr(search, "best_estimator_", None)
         found: dict[str, Any] = {"fit_seconds": None, "predict_seconds": None, "n_support": None, "test_score": None}
@@ -172,13 +174,16 @@ class _Comparing:
             gamma=grid.chosen_gamma,
             converged=model is not None and model.fit_status_ == 0,
             fold_scores=tuple(grid.scores[grid.best].tolist()),
+            finished=not np.any(search.cv_results_["stopped"]),
             **found,
         )
         return row, search
 
     def _select(self, machine: str | Machine, max_time: float | None) -> SVCCV:
         search = SVCCV(multi_class=machine, cv=self.folds, max_time=max_time, **self.settings)
-        return search.fit(self.X, self.y, sample_weight=self.sample_weight)
+        with warnings.catch_warnings():  # the table marks a search that was cut
+            warnings.filterwarnings("ignore", "The search ended early", ConvergenceWarning)
+            return search.fit(self.X, self.y, sample_weight=self.sample_weight)
 
     def _table(self, rows: list[MachineRow], searches: dict[str, Any]) -> MachineComparison:
         scoring = self.settings["scoring"]

@@ -46,6 +46,8 @@ class MachineRow:
         Whether the last fit reached ``tol``.
     fold_scores : tuple of float
         In the order of the folds.
+    finished : bool
+        Whether its search tried all cells; False where it was cut by ``max_time``.
     """
 
     machine: str
@@ -60,6 +62,7 @@ class MachineRow:
     gamma: float
     converged: bool
     fold_scores: tuple[float, ...]
+    finished: bool = True
 
     @property
     def cost(self) -> float:
@@ -97,7 +100,8 @@ class MachineComparison:
     best : str
         The machine with the best mean score.
     recommended : str
-        The cheapest to train and predict of those within one standard error of the best.
+        The cheapest to train and predict of those within one standard error of the best; empty while a machine has no
+        score.
     recommendation : str
         The same in one or two sentences, with the numbers.
     searches : dict of str to SVCCV
@@ -195,6 +199,8 @@ class MachineComparison:
             del columns["test"]
         if all(row.converged for row in self.rows):
             del columns["converged"]
+        if not all(row.finished for row in self.rows):
+            columns["search"] = ["whole" if row.finished else "cut" for row in self.rows]
         return list(columns), [list(line) for line in zip(*columns.values(), strict=True)]
 
 
@@ -206,20 +212,27 @@ def recommend(rows: Sequence[MachineRow], metric: str = "score") -> Recommendati
     """
     scored = [row for row in rows if not math.isnan(row.mean_score)]
     if not scored:
-        raise ValueError("No machine has a score; give more time, or a smaller grid.")
+        raise ValueError("No machine has a score; raise max_time, or give fewer values of C and gamma.")
     best = max(scored, key=lambda row: row.mean_score)
     near = [row for row in scored if row is not best and within_one_error(best.fold_scores, row.fold_scores)]
     cheap = [row for row in (best, *near) if row.converged] or [best]
     limit = ALIKE * min(row.cost for row in cheap)
     affordable = [row for row in cheap if row.cost <= limit]
     taken = min(affordable, key=lambda row: (row.n_support or 0, row is not best))
+    missing = [row.machine for row in rows if math.isnan(row.mean_score)]
     gamma = "" if math.isnan(best.gamma) else f", gamma={best.gamma:.6g}"
     text = (
         f"{best.machine} has the best mean {metric}, {best.mean_score:.4f} over {len(best.fold_scores)} "
         f"fold{'s' if len(best.fold_scores) > 1 else ''} (C={best.C:.6g}{gamma}"
         f"{'' if best.converged else '; its last fit did not converge'})"
     )
-    return Recommendation(best.machine, taken.machine, f"{text}; {_advice(best, near, taken)}")
+    if missing:
+        have = "has" if len(missing) == 1 else "have"
+        text += f" of those with a score; no recommendation, as {_listed(missing)} {have} none: raise max_time."
+        return Recommendation(best.machine, "", text)
+    cut = [row.machine for row in rows if not row.finished]
+    note = f" The search of {_listed(cut)} was cut: with a higher max_time it may find better cells." if cut else ""
+    return Recommendation(best.machine, taken.machine, f"{text}; {_advice(best, near, taken, cheap)}{note}")
 
 
 def within_one_error(best: ArrayLike, other: ArrayLike) -> bool:
@@ -233,12 +246,18 @@ def within_one_error(best: ArrayLike, other: ArrayLike) -> bool:
     return bool(differences.mean() <= error * (1 + 1e-9))
 
 
-def _advice(best: MachineRow, near: Sequence[MachineRow], taken: MachineRow) -> str:
+def _advice(best: MachineRow, near: Sequence[MachineRow], taken: MachineRow, cheap: Sequence[MachineRow]) -> str:
     if not near:
         return f"no other machine is within one standard error of the differences over the folds. Take {best.machine}."
     names = _listed([row.machine for row in near])
     are = "is" if len(near) == 1 else "are"
     start = f"{names} {are} within one standard error of the differences over the folds. "
+    cheapest = min(cheap, key=lambda row: row.cost)
+    if taken.cost > cheapest.cost:  # as cheap but for what clocks cannot tell
+        return (
+            f"{start}Take {taken.machine}: {_price(taken)}; {cheapest.machine} has {_price(cheapest)}, which is no "
+            "clear difference in time."
+        )
     if taken is best:
         return f"{start}Take {best.machine}: none of them that converged is cheaper to train and predict."
     return (

@@ -12,6 +12,7 @@ import numpy as np
 
 from multimargin import _core
 from multimargin._typing import BoolArray, DataMatrix, FloatArray, IntArray
+from multimargin.base.errors import shown_label
 from multimargin.base.interrupts import allowed
 from multimargin.fitting.spec import FitSpec, kernel_spec
 from multimargin.kernels.store import KernelStore
@@ -203,8 +204,8 @@ class Workplace:
         if not present.all():
             missing = self.problem.classes[int(np.argmin(present))]
             raise ValueError(
-                f"A training part of cv has no example of class {missing!r}; use stratified folds, fewer folds, or "
-                "leave out classes with very few examples."
+                f"A training part of cv has no example of class {shown_label(missing)}; use stratified folds, fewer "
+                "folds, or leave out classes with very few examples."
             )
         return TrainingSet.from_arrays(
             self.X, self.problem.classes[self.y], C=1.0, class_weight=self.params["class_weight"], sample_weight=weight

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from multimargin._typing import FloatArray
+from multimargin.base.errors import shown_label
 from multimargin.base.interrupts import deferred
 from multimargin.estimators.svc import DATA, SVC, old_state_unless_done
 from multimargin.fitting.parameters import validate_data
@@ -151,8 +152,8 @@ def pair_parts(problem: Any) -> Iterator[Any]:
         first, second = problem.classes[[i, j]].tolist()
         if not part.folds or any(len(np.unique(codes[train])) < 2 for train, _ in part.folds):
             raise ValueError(
-                f"A training part of cv has no example of class {first!r} or {second!r}, or no part validates them; "
-                "use stratified folds, fewer folds, or leave out classes with very few examples."
+                f"A training part of cv has no example of class {shown_label(first)} or {shown_label(second)}, or no "
+                "part validates them; use stratified folds, fewer folds, or leave out classes with very few examples."
             )
         own = params
         if params.get("class_weight") is not None:

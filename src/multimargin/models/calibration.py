@@ -19,6 +19,7 @@ from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
 from multimargin._typing import FloatArray, IntArray
+from multimargin.base.errors import shown_label
 from multimargin.models.coupling_probabilities import couple_pairs
 
 COUPLING = "coupling"
@@ -293,7 +294,7 @@ def _say_too_few(label: Any, n_distinct: int, *, refuse: bool) -> None:
     """Refuse a class that is too small for folds, or warn of it."""
     if refuse:
         raise ValueError(
-            f"calibration needs at least 2 examples of every class, but class {label!r} has {n_distinct} of "
+            f"calibration needs at least 2 examples of every class, but class {shown_label(label)} has {n_distinct} of "
             "positive weight; give it more examples or use calibration=None."
         )
     warnings.warn(

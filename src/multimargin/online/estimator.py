@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from multimargin._typing import DataMatrix, FloatArray, IntArray
+from multimargin.base.errors import shown_label
 from multimargin.base.interrupts import deferred
 from multimargin.base.matrices import dense
 from multimargin.estimators.declared import parameter
@@ -177,8 +178,8 @@ class OnlineSVC(StreamAttributes, KernelParameters):
             classes = np.unique(labels)
             if len(classes) < 2:
                 raise ValueError(
-                    f"y has one class only ({classes[0]!r}); fit needs at least two classes, so check the labels, or "
-                    "use partial_fit with classes."
+                    f"y has one class only ({shown_label(classes[0])}); fit needs at least two classes, so check the "
+                    "labels, or use partial_fit with classes."
                 )
             stream = Stream.begin(params, rows, np.ones(len(labels)))
             weights = class_weights(self.class_weight, classes, labels)

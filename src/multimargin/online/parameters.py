@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 
 from multimargin._typing import DataMatrix, FloatArray
+from multimargin.base.errors import shown_label
 from multimargin.base.resources import MEGABYTE
 from multimargin.estimators.svc import DATA
 from multimargin.fitting import parameters as check
@@ -196,7 +197,7 @@ def merge_classes(
     unknown = new[~np.isin(new, known)]
     if fixed and len(unknown):
         raise ValueError(
-            f"y contains the label {unknown[0]!r}, which is not among classes={known.tolist()}; give classes with all "
-            "labels in the first call of partial_fit, or none, so that new ones are taken in."
+            f"y contains the label {shown_label(unknown[0])}, which is not among classes={known.tolist()}; give "
+            "classes with all labels in the first call of partial_fit, or none, so that new ones are taken in."
         )
     return np.unique(np.concatenate([known, unknown])) if len(unknown) else known

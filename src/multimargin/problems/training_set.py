@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.class_weight import compute_class_weight
 
 from multimargin._typing import DataArray, DataMatrix, FloatArray, IntArray
+from multimargin.base.errors import shown_label
 from multimargin.base.matrices import variance
 
 
@@ -107,7 +108,7 @@ class TrainingSet:
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"y has one class only ({classes[0]!r}); a classifier needs at least two classes, so "
+                f"y has one class only ({shown_label(classes[0])}); a classifier needs at least two classes, so "
                 "check the labels or the split."
             )
         weight = np.ones(len(y)) if sample_weight is None else _checked_weights(sample_weight, len(y))
@@ -116,8 +117,8 @@ class TrainingSet:
         missing = np.flatnonzero(np.bincount(codes[rows], minlength=len(classes)) == 0)
         if len(missing):
             raise ValueError(
-                f"Every sample_weight of class {classes[missing[0]]!r} is zero or negative; give one of its examples a "
-                "positive weight or remove the class from y."
+                f"Every sample_weight of class {shown_label(classes[missing[0]])} is zero or negative; give one of "
+                "its examples a positive weight or remove the class from y."
             )
         per_class = _class_weights(class_weight, classes, y, weight)
         with np.errstate(over="ignore", under="ignore"):
