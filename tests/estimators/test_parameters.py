@@ -54,6 +54,15 @@ def test_sections_are_in_the_order_of_numpydoc(kind: Any) -> None:
     assert len(doc.splitlines()[0]) > 20  # the summary comes first
 
 
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_fit_documents_its_parameters(kind: Any) -> None:
+    doc = inspect.getdoc(kind.fit) or ""
+    entries = [line for line in _section(doc, "Parameters").splitlines() if line[:1].strip()]
+    assert [line.partition(" : ")[0] for line in entries] == list(inspect.signature(kind.fit).parameters)[1:]
+    assert _section(doc, "Returns").strip() == f"self : {kind.__name__}"
+    assert max(len(line) for line in doc.splitlines()) <= 120
+
+
 def test_scikit_learn_order() -> None:
     assert list(inspect.signature(SVC).parameters)[: len(THEIRS)] == THEIRS
 

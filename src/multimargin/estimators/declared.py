@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -136,3 +136,44 @@ def _with_parameters(doc: str | None, declared: dict[str, Parameter]) -> str | N
     head, mark, rest = text.partition("\nAttributes\n----------\n")
     section = "Parameters\n----------\n" + "".join(each.paragraph(name) for name, each in declared.items())
     return f"{head.rstrip()}\n\n{section}{mark}{rest}" if mark else f"{text}\n\n{section.rstrip()}"
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+_FIT_SECTIONS = """
+
+Parameters
+----------
+X : array-like or sparse matrix of shape (n_samples, n_features)
+    Sparse data are read as CSR and stay sparse; float32 stays float32; everything else becomes float64.
+y : array-like of shape (n_samples,)
+    Labels of any kind.
+sample_weight : array-like of shape (n_samples,), default=None
+    Factors on C; a weight of 2 is the same as a row that occurs twice, one <= 0 leaves a row out.{scores}
+{groups}
+Returns
+-------
+self : {name}
+"""
+_GROUPS = """groups : array-like of shape (n_samples,), default=None
+    For the splitter.
+"""
+
+
+def document_fit(name: str, *, scores: str = "") -> Callable[[Method], Method]:
+    """Return a decorator that appends what all methods ``fit`` document: their parameters, and that they return self.
+
+    ``scores`` is the sentence of a search, which splits the rows, about weights and scores of the rows held out.
+    """
+    sections = _FIT_SECTIONS.format(
+        name=name,
+        groups=_GROUPS if scores else "",
+        scores=f"\n    {scores}" if scores else "",
+    )
+
+    def documented(method: Method) -> Method:
+        if method.__doc__ is not None:  # else python -OO
+            method.__doc__ = inspect.cleandoc(method.__doc__) + sections
+        return method
+
+    return documented

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from multimargin._typing import FloatArray
 from multimargin.base.interrupts import deferred
 from multimargin.base.matrices import as_published, dense
-from multimargin.estimators.declared import parameter
+from multimargin.estimators.declared import document_fit, parameter
 from multimargin.estimators.shared import SingleFitParameters
 from multimargin.estimators.svc import DATA, old_state_unless_done, start_of
 from multimargin.fitting.driver import run_fit
@@ -151,22 +151,9 @@ class LinearSVC(FittedLinear, CallbackSupportMixin, SingleFitParameters):  # typ
     )
 
     @with_callbacks  # type: ignore[untyped-decorator]
+    @document_fit("LinearSVC")
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Train on X and y.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Sparse data are read as CSR and stay sparse; float32 stays float32; everything else becomes float64.
-        y : array-like of shape (n_samples,)
-            Labels of any kind.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Factors on C; a weight of 2 is the same as a row that occurs twice, one <= 0 leaves a row out.
-
-        Returns
-        -------
-        self : LinearSVC
-        """
+        """Train on X and y."""
         params = self.get_params(deep=False)
         with deferred(keep=self.on_interrupt == "keep"):
             with old_state_unless_done(self):

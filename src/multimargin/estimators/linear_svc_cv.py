@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from multimargin._typing import FloatArray, IntArray
 from multimargin.base.errors import shown_label
 from multimargin.base.interrupts import deferred
-from multimargin.estimators.declared import parameter
+from multimargin.estimators.declared import document_fit, parameter
 from multimargin.estimators.linear_svc import LinearSVC
 from multimargin.estimators.svc import DATA, old_state_unless_done
 from multimargin.fitting import parameters as check
@@ -126,24 +126,11 @@ class LinearSVCCV(LinearSVC):
     )
 
     @with_callbacks  # type: ignore[untyped-decorator]
+    @document_fit("LinearSVCCV", scores="They are also passed to the scorer, for the rows held out.")
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> Self:
-        """Choose C and train on X and y.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-            Factors on C, and on the scores of the rows held out.
-        groups : array-like of shape (n_samples,), default=None
-            For the splitter.
-
-        Returns
-        -------
-        self : LinearSVCCV
-        """
+        """Choose C and train on X and y."""
         own = {name: getattr(self, name, default) for name, default in LinearSVC().get_params(deep=False).items()}
         params: dict[str, Any] = own | {"C": 1.0, "warm_start": False}
         with deferred(keep=self.on_interrupt == "keep"):

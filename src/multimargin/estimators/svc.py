@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from multimargin.base.interrupts import deferred
-from multimargin.estimators.declared import parameter
+from multimargin.estimators.declared import document_fit, parameter
 from multimargin.estimators.libsvm_names import LibsvmNames
 from multimargin.estimators.probabilities import Probabilities
 from multimargin.estimators.shared import KernelParameters, LossParameter, PrecomputedKernels, SingleFitParameters
@@ -158,22 +158,9 @@ class SVC(
     )
 
     @with_callbacks  # type: ignore[untyped-decorator]
+    @document_fit("SVC")
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Train on X and y.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Sparse data are read as CSR and stay sparse; float32 stays float32; everything else becomes float64.
-        y : array-like of shape (n_samples,)
-            Labels of any kind.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Factors on C; a weight of 2 is the same as a row that occurs twice, one <= 0 leaves a row out.
-
-        Returns
-        -------
-        self : SVC
-        """
+        """Train on X and y."""
         params = self.get_params(deep=False)
         if isinstance(self.probability, bool | np.bool_):
             warnings.warn(

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from multimargin._typing import FloatArray
 from multimargin.base.interrupts import deferred
-from multimargin.estimators.declared import parameter
+from multimargin.estimators.declared import document_fit, parameter
 from multimargin.estimators.shared import FitParameters, KernelParameters, LossParameter, PrecomputedKernels
 from multimargin.estimators.svc import DATA, SVC, old_state_unless_done
 from multimargin.fitting import parameters as check
@@ -174,24 +174,11 @@ class SVCCV(PrecomputedKernels, KernelParameters, LossParameter, FitParameters):
     )
     random_state: Any = parameter(default=None, kind="int, RandomState or None", doc="For searches that draw.")
 
+    @document_fit("SVCCV", scores="They are also passed to scorers that take weights, for the rows held out.")
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> Self:
-        """Choose C and gamma, and train with them on all rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-            Factors on C, and on the scores of the rows held out where the scorer takes weights.
-        groups : array-like of shape (n_samples,), default=None
-            For the splitter.
-
-        Returns
-        -------
-        self : SVCCV
-        """
+        """Choose C and gamma, and train with them on all rows."""
         with deferred(keep=self.on_interrupt == "keep") as waiting:
             with old_state_unless_done(self):
                 scorers, multimetric = read_scorers(self.scoring, self.refit)
