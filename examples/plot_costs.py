@@ -20,7 +20,7 @@ X = X + np.random.default_rng(0).normal(0, 0.5, X.shape)  # harder than it was
 train = np.arange(len(y)) < 200
 
 costs = np.array([[0.0, 1.0, 1.0], [3.0, 0.0, 1.0], [1.0, 1.0, 0.0]])  # rows: 1, 8, 9
-machines = {
+machines: dict[str, str | Machine] = {
     "ww": "ww",
     "costs": Machine("costs", Bound.BOX, False, ComponentTable.relative(3, 2 * costs)),
 }

@@ -18,7 +18,8 @@ X, y = load_digits(return_X_y=True)
 X = X / 16
 clf = SVC(C=10, gamma=0.1, multi_class="ww", solver="smo", max_time=0.02, warm_start=True, on_interrupt="keep")
 
-violations, accuracies = [], []
+violations: list[float] = []
+accuracies: list[float] = []
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", ConvergenceWarning)  # each part but the last ends early, as asked
     while not violations or (clf.certificate_.stop_reason == "max_time" and len(violations) < 60):

@@ -6,6 +6,8 @@ The same one-vs-one machine on classes that lie in rings: no line separates them
 rbf kernel do. The last panel has a kernel of one's own, a function of two blocks of rows.
 """
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -22,7 +24,7 @@ def by_radius(A, B):
     return np.exp(-(np.subtract.outer(np.linalg.norm(A, axis=1), np.linalg.norm(B, axis=1)) ** 2))
 
 
-kernels = {"linear": "linear", "poly of degree 2": "poly", "rbf": "rbf", "of our own": by_radius}
+kernels: dict[str, Any] = {"linear": "linear", "poly of degree 2": "poly", "rbf": "rbf", "of our own": by_radius}
 figure, axes = plt.subplots(1, 4, figsize=(14, 3.8), sharex=True, sharey=True, layout="constrained")
 accuracy, n_support = {}, {}
 for ax, (name, kernel) in zip(axes, kernels.items(), strict=True):

@@ -19,6 +19,7 @@ counts = {}
 for ax, C in zip(axes, (0.1, 1000.0), strict=True):
     clf = SVC(C=C, gamma=0.5).fit(X, y)
     display = DecisionDisplay.from_estimator(clf, X, y, ax=ax)
+    assert display.examples is not None
     counts[C] = len(display.examples.free), len(display.examples.bounded)
     ax.set(title=f"C={C:g}", xlabel=data.feature_names[2], ylabel=data.feature_names[3])
 

@@ -135,6 +135,7 @@ def test_kernel_machines_of_very_many_columns_stay_sparse(tmp_path: Path, kernel
     with at_most(16 * MEGABYTE):
         table = read_data(path)
         assert table.X.shape == (30, WIDEST)
+        assert table.y is not None
         clf = SVC(multi_class=machine, kernel=kernel, gamma=0.5).fit(table.X, table.y)
         narrow = np.column_stack([np.eye(30), np.arange(30) / 30])
         expected = SVC(multi_class=machine, kernel=kernel, gamma=0.5).fit(narrow, LABELS)

@@ -78,6 +78,7 @@ def test_flags_reach_the_estimator(
         params = params | {"loss": "squared_hinge", "gamma": 0.25}
     table = read_data(iris)
     X = table.X.toarray()
+    assert table.y is not None
     expected = multimargin.SVC(**({"gamma": "auto"} | params)).fit(X, table.y)
     np.testing.assert_array_equal(model.decision_function(X), expected.decision_function(X))
 

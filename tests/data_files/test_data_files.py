@@ -200,7 +200,12 @@ def test_csv_of_many_rows_is_read_in_parts(tmp_path: Path) -> None:
         ("", r"data\.csv: is empty"),
         ("a,y\n", r"data\.csv: has a header only"),
         ("y\n1\n", "has no column beside the label's"),
-        ("a,b\n1,2\n", "has no column called label, class, target, y; name the label's column with --label NAME"),
+        (
+            "a,b\n1,2\n",
+            "called label, class, target, y; is 'b' the label\\? then add --label b; else name",
+        ),
+        ("a,b c\nx,2\n", "is 'a' the label\\? then add --label a; else"),
+        ("a,b c\n1,x\n", "is 'b c' the label\\? then add --label 'b c'; else"),
         ("y,Label,b\n1,2,3\n", "has more than one column called label"),
         ("a,a,y\n1,2,3\n", "has two columns called 'a'"),
         ("a,y\n1,2\n1,2,3\n", r"data\.csv:3: has 3 cells, but the first row has 2"),

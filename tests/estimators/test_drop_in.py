@@ -59,7 +59,7 @@ def test_coef_is_read_only() -> None:
         with pytest.raises(ValueError, match="read-only"):
             clf.coef_[0, 0] = 1.0
         with pytest.raises(AttributeError):
-            clf.coef_ = np.zeros((3, 4))
+            clf.coef_ = np.zeros((3, 4))  # type: ignore[misc]
 
 
 @pytest.mark.filterwarnings("ignore:probability:FutureWarning")

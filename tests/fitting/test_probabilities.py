@@ -184,7 +184,7 @@ def test_the_bits_do_not_depend_on_the_threads() -> None:
     for n in (1, 2):
         with threadpool_limits(n):
             found.append(SVC(calibration="coupling").fit(X, y).predict_proba(X))
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 @pytest.mark.parametrize("machine", ["ovo", "ww"])

@@ -58,7 +58,7 @@ def test_pairs_that_were_not_begun_have_their_own_objectives(bias: str, loss: st
     with pytest.warns(ConvergenceWarning, match="max_time"):
         clf = SVC(max_time=1e-9, bias=bias, loss=loss).fit(X, y, weight)
     for own, true in zip(clf.certificate_.parts, verify(clf, X, y, weight).parts, strict=True):
-        assert (own.dual, own.primal) == (true.dual, pytest.approx(true.primal))
+        assert (own.dual, own.primal) == (true.dual, pytest.approx(true.primal))  # type: ignore[comparison-overlap]
 
 
 def test_a_stopped_fit_goes_on_to_the_same_model() -> None:
@@ -135,7 +135,7 @@ def test_linear_pairs_that_were_not_begun_have_their_own_objectives(
     with pytest.warns(ConvergenceWarning, match="max_time"):
         clf = LinearSVC(multi_class="ovo", max_time=1e-9, **params).fit(X, y, weight)
     for own, true in zip(clf.certificate_.parts, verify(clf, X, y, weight).parts, strict=True):
-        assert (own.stop_reason, own.dual, own.primal) == ("max_time", true.dual, pytest.approx(true.primal))
+        assert (own.stop_reason, own.dual, own.primal) == ("max_time", true.dual, pytest.approx(true.primal))  # type: ignore[comparison-overlap]
 
 
 @pytest.mark.parametrize("bias", ["exact", "regularized"])

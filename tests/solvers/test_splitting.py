@@ -107,7 +107,8 @@ def overlapping(n: int = 1500) -> tuple[FloatArray, IntArray]:
 def fit(X: FloatArray, y: IntArray, **params: Any) -> SVC:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return SVC(**{"multi_class": "llw", "C": 2.0, "gamma": 1.0} | params).fit(X, y)
+        defaults: dict[str, Any] = {"multi_class": "llw", "C": 2.0, "gamma": 1.0}
+        return SVC(**defaults | params).fit(X, y)
 
 
 @pytest.mark.parametrize("bias", ["none", "regularized", "exact"])

@@ -46,7 +46,7 @@ class FittedLinear:
     _dual: LinearDual
 
 
-class LinearSVC(FittedLinear, CallbackSupportMixin, SingleFitParameters):  # type: ignore[misc]
+class LinearSVC(FittedLinear, CallbackSupportMixin, SingleFitParameters):
     r"""Linear support vector classifier: every multi-class machine by its weight vectors, certified.
 
     The same machines as ``SVC(kernel="linear")``, with the same ``coef_`` and ``intercept_``; but training goes by the
@@ -150,7 +150,7 @@ class LinearSVC(FittedLinear, CallbackSupportMixin, SingleFitParameters):  # typ
         """,
     )
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     @document_fit("LinearSVC")
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on X and y."""

@@ -125,7 +125,7 @@ class LinearSVCCV(LinearSVC):
         """,
     )
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     @document_fit("LinearSVCCV", scores="They are also passed to the scorer, for the rows held out.")
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
 
+from multimargin.base.typed import available_if
 from multimargin.fitting.calibrated import probabilities
 from multimargin.models.calibration import Calibrator
 
@@ -44,7 +44,7 @@ class Probabilities:
             )
         return True
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Return the probability of each class, shape (n_samples, n_classes), columns in the order of ``classes_``.
 
@@ -57,7 +57,7 @@ class Probabilities:
             )
         return probabilities(self._calibrator, self._model, points)
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_has_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
         """Return the logarithms of ``predict_proba``, shape (n_samples, n_classes); -inf where that is 0."""
         with np.errstate(divide="ignore"):

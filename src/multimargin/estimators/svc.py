@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from multimargin.base.interrupts import deferred
+from multimargin.base.typed import available_if
 from multimargin.estimators.declared import document_fit, parameter
 from multimargin.estimators.libsvm_names import LibsvmNames
 from multimargin.estimators.probabilities import Probabilities
@@ -35,7 +35,7 @@ DATA: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "accept
 class SVC(
     Probabilities,
     LibsvmNames,
-    CallbackSupportMixin,  # type: ignore[misc]
+    CallbackSupportMixin,
     PrecomputedKernels,
     KernelParameters,
     LossParameter,
@@ -157,7 +157,7 @@ class SVC(
         """,
     )
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     @document_fit("SVC")
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on X and y."""
@@ -222,7 +222,7 @@ class SVC(
         """Curves fitted to each class may prefer another class than the scores do: then these are not shown."""
         return self.calibration not in ("sigmoid", "isotonic")
 
-    @available_if(_scores_decide)  # type: ignore[untyped-decorator]
+    @available_if(_scores_decide)
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the scores that decide; not there with calibration="sigmoid" or "isotonic", where probabilities do.
 

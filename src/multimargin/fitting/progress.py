@@ -11,19 +11,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from multimargin.base.typed import CallbackSupportMixin, with_callbacks
 from multimargin.solvers.report import Progress
-
-try:  # scikit-learn >= 1.9
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # pragma: no cover - depends on the installed scikit-learn
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in where scikit-learn has no callbacks."""
-
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method unchanged."""
-        return method
-
 
 __all__ = ["CallbackSupportMixin", "FitTask", "describe", "progress_line", "with_callbacks"]
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from multimargin._typing import FloatArray
 from multimargin.base.interrupts import deferred
+from multimargin.base.typed import available_if
 from multimargin.estimators.declared import document_fit, parameter
 from multimargin.estimators.shared import FitParameters, KernelParameters, LossParameter, PrecomputedKernels
 from multimargin.estimators.svc import DATA, SVC, old_state_unless_done
@@ -341,14 +341,14 @@ class SVCCV(PrecomputedKernels, KernelParameters, LossParameter, FitParameters):
             )
         return True
 
-    @available_if(_refits)  # type: ignore[untyped-decorator]
+    @available_if(_refits)
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the class of each row of X by ``best_estimator_``, shape (n_samples,)."""
         check_is_fitted(self, "best_estimator_")
         predicted: np.ndarray = self.best_estimator_.predict(X)
         return predicted
 
-    @available_if(_refits)  # type: ignore[untyped-decorator]
+    @available_if(_refits)
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the scores of ``best_estimator_``, as ``SVC.decision_function``."""
         check_is_fitted(self, "best_estimator_")
