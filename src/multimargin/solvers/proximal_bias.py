@@ -1,9 +1,6 @@
-"""Solving with an exact (unregularised) bias: the proximal point method on b.
+"""Solving with an exact (unregularised) bias: rounds of the proximal point method on b, each step by the core.
 
-The bias adds sum_i beta_ic = 0 for every class to the dual (WWDOC Problem 2), which steps on one example or on a pair
-of variables cannot keep. But V(b) = min_w of the primal is convex with dV/db_c = -sum_i beta_ic, and a step
-min_b V(b) + |b - b_k|^2 / (2 rho) is the machine with a regularised bias: the kernel k + rho and the targets
-t - m(b_k), after which b_{k+1} = b_k + rho sum_i beta_i. At the end the sums, small by then, are made zero.
+bias_step.py has the method. At the end the sums, small by then, are made zero.
 """
 
 from __future__ import annotations
@@ -19,6 +16,7 @@ from multimargin.problems.coupling import coefficients
 from multimargin.problems.problem import Bias, DualProblem
 from multimargin.problems.separate_sums import NEGLIGIBLE
 from multimargin.problems.zero_sums import Account, balance, imbalance, movable_support, movable_without_harm
+from multimargin.solvers.bias_step import FIRST_RHO, FIRST_TOL, TOL_FACTOR, BiasStep, growth_of_rho
 from multimargin.solvers.certificate import Objectives, dual_gradient, evaluate
 from multimargin.solvers.core import InnerSolve, Solution, SolverState, StateWatch, check_start, run_core
 from multimargin.solvers.monitor import FitMonitor
@@ -27,17 +25,8 @@ from multimargin.solvers.report import Progress, SolverReport, StopReason, add_p
 from multimargin.solvers.separable import with_mirror_image
 from multimargin.solvers.trace import Trace, TraceBuilder, count_variables
 
-# rho in units of the kernel's diagonal. Larger ones need fewer rounds, but make each slower (satimage, ww: 0.19 s for
-# the first at 0.3, 0.47 s at 10, 2.7 s at 100); the sums fall by 3 to 10 in a round even at 0.3, and rho grows where
-# they do not.
-FIRST_RHO = 0.5
 # Small problems are one block for the active set, which does not mind.
 FIRST_RHO_SMALL = 10.0
-# A round that leaves more than these shares of the sums multiplies rho by these factors.
-SLOW = ((0.5, 10.0), (0.2, 3.0))
-# Rounds begin at this share of the largest target and go down by this factor: b is not known better before.
-FIRST_TOL = 0.05
-TOL_FACTOR = 0.1
 # The last rounds leave room for what making the sums zero changes.
 LAST_TOL = 0.85
 MAX_ROUNDS = 100
@@ -110,8 +99,7 @@ class _Rounds:
         self.scale = float(np.mean(np.abs(problem.store.diagonal()[problem.data.rows])))
         self.rho = _first_rho(problem, (FIRST_RHO_SMALL if options.extra_tol > 0 else FIRST_RHO) * self.scale)
         self.disappointments = 0
-        table = problem.machine.table(problem.n_classes)
-        self.centred = problem.machine.sum_to_zero or not table.margins(np.ones(problem.n_classes)).any()
+        self.step = BiasStep(problem)
         near = start is not None and start.bias is not None
         self.last_tol = LAST_TOL * options.tol
         # Small problems are solved as far as they go in every round, which is cheap.
@@ -143,8 +131,7 @@ class _Rounds:
         left = self._left()
         if isinstance(left, StopReason):
             return left, np.inf
-        kernel = self.problem.kernel.with_offset(rho)
-        inner = replace(self.problem, bias=Bias.NONE, kernel=kernel, given_bias=now.bias, given_store=None)
+        inner = self.step.inner_problem(now.bias, rho)
         sums, _ = imbalance(self.problem, now.amounts)
         scores = None if now.scores is None else now.scores + rho * sums
         spent = self._spent()
@@ -158,13 +145,9 @@ class _Rounds:
         found = solution.state
         sums, mass = imbalance(self.problem, found.amounts)
         scores = None if found.scores is None else found.scores - rho * sums
-        bias = now.bias + rho * sums
-        self.now = _Iterate(found.amounts, scores, self._centred(bias))
+        self.now = _Iterate(found.amounts, scores, self.step.next_bias(now.bias, rho, sums))
         size = float(np.abs(sums).max())
         return solution.report.stop_reason, 0.0 if size <= NEGLIGIBLE * mass else size
-
-    def _centred(self, bias: FloatArray) -> FloatArray:
-        return bias - bias.mean() if self.centred else bias  # it is, but for rounding
 
     def _left(self) -> SolverOptions | StopReason:
         """What is left of the limits for the next round, or that nothing is."""
@@ -235,7 +218,7 @@ class _Rounds:
         elif len(moved):
             scores = scores + difference
             # With a smooth kernel nearly all of the change is a constant: that of the sums.
-            bias = self._centred(bias - difference[moved].mean(axis=0))
+            bias = self.step.centre(bias - difference[moved].mean(axis=0))
         return _Iterate(amounts, scores, bias, evaluate(self.problem, amounts, scores, bias))
 
     def _lost_digits(self, point: _Iterate) -> bool:
@@ -259,7 +242,7 @@ class _Rounds:
         if self.rho * size > self.tol:
             _, mass = imbalance(self.problem, self.now.amounts)
             most = 0.01 * self.options.tol / (ROUNDING * max(mass, np.finfo(float).tiny))
-            factor = next((factor for share, factor in SLOW if size > share * size_before), 1.0)
+            factor = growth_of_rho(size, size_before)
             self.rho = max(self.rho, min(factor * self.rho, most))
         elif self.tol <= self.last_tol and size > 0.5 * size_before:  # as small as rounds of this tolerance make it
             self.tol = max(0.3 * self.tol, 0.01 * self.last_tol)

@@ -2,6 +2,7 @@
 
 For data with so many features that Newton's equations are large. A round solves the machine with the kernel x'z + rho
 and targets t - m(b) by coordinate steps from where the last one ended, and then b moves by rho sum_i beta_i.
+See bias_step.py.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import numpy as np
 from multimargin._core import LinearData
 from multimargin._typing import DataMatrix, FloatArray
 from multimargin.base.matrices import is_sparse
-from multimargin.problems.problem import Bias, DualProblem
+from multimargin.problems.problem import DualProblem
 from multimargin.problems.zero_sums import imbalance
+from multimargin.solvers.bias_step import FIRST_RHO, FIRST_TOL, TOL_FACTOR, BiasStep, growth_of_rho
 from multimargin.solvers.core import SolverState
 from multimargin.solvers.linear import core as linear_core
 from multimargin.solvers.linear.coordinate import Descent
@@ -23,12 +25,7 @@ from multimargin.solvers.linear.types import Clock
 from multimargin.solvers.monitor import FitMonitor, Watch
 from multimargin.solvers.report import StopReason
 
-# rho in units of the mean of |x|^2; a round that leaves more than these shares of the sums multiplies it.
-FIRST_RHO = 0.5
-SLOW = ((0.5, 10.0), (0.2, 3.0))
-# Rounds begin at this share of the largest target, and go down by this factor: b is not known better before.
-FIRST_TOL = 0.05
-TOL_FACTOR, LATER_FACTOR, LEAST_TOL = 0.1, 0.5, 1e-3  # the last as a share of tol
+LATER_FACTOR, LEAST_TOL = 0.5, 1e-3  # of the tol of rounds beyond tol; the last as a share of it
 # b has arrived when it went no further than this share of tol.
 SHIFT_SHARE = 0.1
 MAX_ROUNDS = 60
@@ -62,15 +59,14 @@ def descend_with_bias(
     """
     table = problem.machine.table(problem.n_classes)
     loose = FIRST_TOL * float(np.abs(table.target).max())
-    centred = problem.machine.sum_to_zero or not table.margins(np.ones(problem.n_classes)).any()
+    step = BiasStep(problem)
     now = _Round(start[0], start[1], FIRST_RHO * _mean_square(problem.data.X), max(options.tol, loose))
     monitor: FitMonitor[SolverState] = FitMonitor(watch).map(lambda state: state.amounts)
     for _ in range(MAX_ROUNDS):
         left = _left(options, now)
         if isinstance(left, StopReason):
             return _found(now, left, None)
-        kernel = problem.kernel.with_offset(now.rho)
-        inner = replace(problem, bias=Bias.NONE, kernel=kernel, given_bias=now.bias, given_store=None)
+        inner = step.inner_problem(now.bias, now.rho)
         state = SolverState(now.amounts, None, problem.n_classes)
         result = linear_core.solve_linear(inner, left, state, monitor, data)
         now.amounts, report = result.amounts, result.report
@@ -78,9 +74,7 @@ def descend_with_bias(
         if report.stop_reason is not StopReason.CONVERGED:
             return _found(now, report.stop_reason, result.error)
         sums, _ = imbalance(problem, now.amounts)
-        now.bias = now.bias + now.rho * sums
-        if centred:  # only differences of scores count
-            now.bias = now.bias - now.bias.mean()
+        now.bias = step.next_bias(now.bias, now.rho, sums)
         size = float(np.abs(sums).max())
         if now.tol <= options.tol and now.rho * size <= SHIFT_SHARE * options.tol:
             return _found(now, StopReason.CONVERGED, None)
@@ -89,8 +83,7 @@ def descend_with_bias(
 
 
 def _adapt(now: _Round, size: float, tol: float) -> None:
-    share = size / now.size if now.size > 0 else 0.0
-    now.rho *= next((factor for limit, factor in SLOW if share > limit), 1.0) if np.isfinite(now.size) else 1.0
+    now.rho *= growth_of_rho(size, now.size) if now.size > 0 else 1.0
     # What a round leaves undone moves its sums, and b with them: where b goes on moving the next is more exact.
     now.size = size
     now.tol = max(tol, TOL_FACTOR * now.tol) if now.tol > tol else max(LEAST_TOL * tol, LATER_FACTOR * now.tol)
