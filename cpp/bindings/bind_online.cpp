@@ -16,7 +16,7 @@ namespace {
 using namespace nb::literals;
 using Turn = OnlineLearner::Turn;
 
-// One look at a learner. Python's lock is given up before the turn is taken, as in all of these functions: whoever has
+// One call to a learner. Python's lock is given up before the turn is taken, as in all of these functions: whoever has
 // the turn may be waiting for that lock.
 template <class Function>
 auto in_turn(const OnlineLearner& learner, const Function& function, Turn::Purpose purpose = Turn::inspect) {
@@ -44,7 +44,7 @@ class Helpers {
 };
 
 // Learns from rows until an exception ends it, which is returned, else None. The classes predicted go into an array of
-// the caller's, so that they are not lost if Python raises Ctrl-C at the moment when this returns.
+// the caller's, so that they are not lost if Python raises Ctrl-C when this returns.
 nb::object add_block(OnlineLearner& learner, const Matrix<double>& X, const Vector1<std::int64_t>& labels,
                      const Vector1<double>& caps, const Vector1<std::int64_t>& ids,
                      nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> predicted, Index n_threads) {

@@ -11,7 +11,7 @@ namespace multimargin::bindings {
 
 // A daemon thread that asks for the lock of an interpreter that is ending is ended within that call, by unwinding
 // through destructors and handlers that forbid it: the process aborts. So from the end on no other thread than the one
-// that ends asks; work stops at its next look, and its thread rests until the process is gone.
+// that ends asks; work stops at its next poll, and its thread sleeps until the process ends.
 class InterpreterEnd {
   public:
     // Whether a thread may ask for the lock; if so, it says when it no longer needs the interpreter to stay.

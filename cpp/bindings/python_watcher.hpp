@@ -8,7 +8,7 @@
 
 namespace multimargin::bindings {
 
-// Raises a Ctrl-C: one that the handler raises, or one that waits for a solver to look (base/interrupts.py).
+// Raises a Ctrl-C: one that the handler raises, or one that waits for a solver to poll (base/interrupts.py).
 inline void raise_pending_signal() {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     nb::module_::import_("multimargin.base.interrupts").attr("poll")();

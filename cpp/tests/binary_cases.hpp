@@ -1,4 +1,4 @@
-// What the tests of the binary machine share: two classes of points, and a look at a solution in plain loops.
+// What the tests of the binary machine share: two classes of points, and a check of a solution in plain loops.
 #pragma once
 
 #include <algorithm>

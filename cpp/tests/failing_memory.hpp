@@ -1,4 +1,4 @@
-// Memory that fails when told to: replaces operator new of the whole program.
+// Memory that fails on request: replaces operator new of the whole program.
 #pragma once
 
 #include <cstddef>

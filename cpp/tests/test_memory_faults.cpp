@@ -25,7 +25,7 @@ using testing::TwoClouds;
 // Failures tried of a computation that asks for memory more often than that.
 constexpr std::ptrdiff_t most_tried = 300;
 
-// `compute` returns a number that tells results apart.
+// `compute` returns a number that differs between results.
 template <class Compute>
 void check_all_failures(const Compute& compute) {
     const double expected = compute();  // what is made once and kept is made here

@@ -1,4 +1,4 @@
-// How a long computation is watched and stopped, without knowing who watches.
+// Progress, deadline and stop of a long computation.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ enum class Verdict { go_on, interrupted, callback };
 class Watcher {
   public:
     virtual ~Watcher() = default;
-    // `synchronize` brings the full state up to date, for a watcher that wants to look at it.
+    // `synchronize` brings the full state up to date, for a watcher that reads it.
     virtual Verdict watch(const Progress& progress, const std::function<void()>& synchronize) = 0;
     // Whether primal and support vectors are worth counting for it.
     virtual bool wants_detail() const { return false; }
@@ -46,7 +46,7 @@ class Monitor {
 
     double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-    // How to tell the state of the work and to bring it up to date; called only when the watcher is asked.
+    // How to report progress and to bring the state up to date; called only when the watcher is called.
     void describe(std::function<Progress()> describe) { describe_ = std::move(describe); }
     void synchronize(std::function<void()> synchronize) { synchronize_ = std::move(synchronize); }
     bool wants_detail() const { return watcher_ != nullptr && watcher_->wants_detail(); }
@@ -68,7 +68,7 @@ class Monitor {
     StopReason reason() const { return reason_; }
 
     // True when the work must end now. Cheap enough for every few microseconds of work.
-    // Only the thread that made the monitor asks clock and watcher; the others hear of the outcome.
+    // Only the thread that made the monitor reads the clock and calls the watcher; the others see the outcome.
     bool poll() {
         if (stopped_) return true;
         if (std::this_thread::get_id() != owner_) return false;
@@ -108,7 +108,7 @@ class Monitor {
     double max_seconds_;
     double reserve_ = 0.0;
     double work_ = 0.0, max_work_ = infinity;
-    double last_ = -interval;  // the first poll asks, so that many short solves in a row are watched, too
+    double last_ = -interval;  // the first poll calls the watcher, so that many short solves in a row are watched, too
     std::atomic<bool> stopped_{false};
     StopReason reason_ = StopReason::converged;
     std::function<Progress()> describe_;

@@ -1,4 +1,4 @@
-// Threads for work that comes in pieces of microseconds: they wait awake for a while.
+// Threads for tasks of microseconds: workers spin briefly before sleeping.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@
 
 namespace multimargin {
 
-// Runs numbered tasks on several threads, as ThreadTeam does, with two differences: workers look for the next run for
+// Runs numbered tasks on several threads, as ThreadTeam does, with two differences: workers poll for the next run for
 // about a tenth of a millisecond before they sleep, and the caller waits for tasks, not for workers, so that a worker
-// that the system does not let run holds nobody up. Lives for one call.
+// that is not scheduled delays no other. Lives for one call.
 class QuickTeam {
   public:
     explicit QuickTeam(Index n_threads) : n_threads_(n_threads < 1 ? 1 : n_threads) {}
@@ -31,7 +31,7 @@ class QuickTeam {
     Index n_threads() const { return n_threads_; }
 
   private:
-    // The number of a run, and how many of its tasks nobody has taken yet: one word, so that a worker that comes late
+    // The number of a run, and how many of its tasks are not taken yet: one word, so that a worker that comes late
     // cannot take a task of the next run for one of its own.
     using Ticket = std::uint64_t;
     static constexpr int run_shift = 32;

@@ -9,7 +9,7 @@ namespace multimargin {
 namespace {
 
 // Address space that glibc reserves for a thread's heap. More than 32 MB are never taken from what was freed before, so
-// that asking for them tells what the system still gives; no page of them is touched.
+// that asking for them shows what the system still gives; no page of them is touched.
 constexpr std::size_t bytes_of_a_thread = std::size_t{1} << 26;
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace multimargin {
 
-// Kernel rows asked for: computed, or found where they were kept.
+// Kernel rows used: computed, or found in a cache.
 struct CacheCounters {
     Index rows_computed = 0;
     Index hits = 0;
@@ -18,8 +18,8 @@ struct Phases {
     double scores = 0.0;     // adding them up
     double inner = 0.0;      // steps within blocks
     double selection = 0.0;  // choosing and gathering rounds and blocks
-    double check = 0.0;      // the float64 look at all examples
-    double work = 0.0;       // multiply-adds of the steps and looks, as counted against a budget
+    double check = 0.0;      // the float64 check of all examples
+    double work = 0.0;       // multiply-adds of the steps and checks, as counted against a budget
     Index rounds = 0;
     Index blocks = 0;
     Index exact_blocks = 0;    // of them by the active set; of a binary problem, linear systems of its free variables

@@ -1,4 +1,4 @@
-// The course of a solve: points recorded on the way, thinned so that they stay few. Nothing is decided by them.
+// The history of a solve: points recorded on the way, thinned so that they stay few. Nothing is decided by them.
 #pragma once
 
 #include <functional>
@@ -39,7 +39,7 @@ class Trace {
   public:
     static constexpr std::size_t most_points = 2000;
 
-    // Off until this is called. `primal` may be empty: that objective costs a look at all examples.
+    // Off until this is called. `primal` may be empty: that objective costs a pass over all examples.
     void begin(std::function<double()> seconds, std::function<double()> primal) {
         seconds_ = std::move(seconds);
         primal_ = std::move(primal);
@@ -48,7 +48,7 @@ class Trace {
 
     bool on() const { return on_; }
 
-    // Whether the moment at hand is one to keep; every call counts as one moment.
+    // Whether the current point is to be kept; every call counts as one point.
     bool wants_next() { return on_ && offered_++ % stride_ == 0; }
 
     // Adds the time, and the primal objective if that is recorded.
@@ -66,7 +66,7 @@ class Trace {
     std::vector<TracePoint> end(TracePoint last) {
         if (!on_) return {};
         if (!primal_ || !(last.primal < infinity)) last.primal = TracePoint{}.primal;  // not known
-        // The float64 look at the end has often been recorded already.
+        // The float64 check at the end has often been recorded already.
         const bool known = points_.size() > 1 && points_.back().iterations == last.iterations &&
                            points_.back().violation == last.violation && points_.back().dual == last.dual;
         if (known) points_.pop_back();

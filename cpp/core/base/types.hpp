@@ -25,7 +25,7 @@ enum class SolverKind {
     maximum_gain
 };
 enum class Precision { automatic, float32, float64 };
-// unfinished: a budget of work is used up, and whoever set it goes on by other means.
+// unfinished: a budget of work is used up, and the caller goes on by other means.
 enum class StopReason { converged, max_iter, max_time, stalled, interrupted, callback, unfinished };
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();

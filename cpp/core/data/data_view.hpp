@@ -71,7 +71,7 @@ class CsrView {
                        : static_cast<const double*>(values_)[entry];
     }
 
-    // Everything later trusts the indices, so whoever lets data in asks once.
+    // All later code trusts the indices; they are checked once, where data enter.
     void check(Index n_entries) const {
         bool good = begin(0) == 0 && begin(rows_) <= n_entries;
         for (Index i = 0; good && i < rows_; ++i) {

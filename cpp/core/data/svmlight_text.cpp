@@ -88,7 +88,7 @@ double convert(std::string_view token, [[maybe_unused]] const Decimal& number) {
 #ifdef __cpp_lib_to_chars
     const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
     if (error == std::errc::result_out_of_range) {
-        // Too large or too small: which of them, the library does not say. Zeros in front do not count as digits.
+        // Too large or too small: the library does not say which. Zeros in front do not count as digits.
         const auto first = std::find_if(token.begin(), token.end(), [](char s) { return s >= '1' && s <= '9'; });
         const auto point = std::find_if(token.begin(), token.end(), [](char s) { return s == '.' || (s | 32) == 'e'; });
         const bool large = number.exponent > 0 || (first < point && point - first > 300);

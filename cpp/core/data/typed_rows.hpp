@@ -90,7 +90,7 @@ class SparseRows {
             sum += static_cast<double>(row.values[k]) * static_cast<double>(row.values[k]);
         return sum;
     }
-    // The first entries; the processor sees by itself that more follow.
+    // The first entries; the processor's prefetcher loads the following ones.
     void fetch(const Row& row) const {
         prefetch(row.values);
         prefetch(row.values + 64 / sizeof(Value));

@@ -63,7 +63,7 @@ class KeptColumns final : public KernelColumns<T> {
 
 Index padded(Index n) { return round_up(n, panel_width); }
 
-// Not a power of two: rows that far apart would fight for the same lines of the cache.
+// Not a power of two: rows that far apart would map to the same lines of the cache.
 Index stride(Index n) { return padded(n) + simd::overrun; }
 
 }  // namespace

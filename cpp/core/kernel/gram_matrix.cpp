@@ -60,7 +60,7 @@ template <class T>
 void SquareKernel<T>::allocate(Layout layout) {
     const Index width = n_panels() * panel_width;
     panel_stride_ = layout == Layout::rows ? panel_width : size() * panel_width;
-    // Not a power of two: rows that far apart would fight for the same lines of the cache.
+    // Not a power of two: rows that far apart would map to the same lines of the cache.
     row_stride_ = layout == Layout::rows ? width + simd::overrun : panel_width;
     values_.reserve(checked_product(width + simd::overrun, size()));
     for (std::size_t i = 0; i < rows_.size(); ++i) position_of_[unsigned_index(rows_[i])] = static_cast<Index>(i);

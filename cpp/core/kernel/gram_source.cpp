@@ -118,7 +118,7 @@ GramSource::GramSource(DenseView matrix, double offset, int squarings)
     if (squarings < 0 || (squarings > 0 && (offset != 0.0 || matrix.is_float32()))) {
         throw std::invalid_argument("values are squared in float64 and without an offset");
     }
-    fits_float32_ = KernelSource::fits_float32();  // asked for each of many problems
+    fits_float32_ = KernelSource::fits_float32();  // used for each of many problems
 }
 
 double GramSource::diagonal(Index i) const { return squared(matrix_.at(i, i), squarings_) + offset_; }

@@ -11,7 +11,7 @@
 
 namespace multimargin {
 
-// What a kernel is here: a form and a transform with their numbers. Names and parameters are known to Python alone.
+// What a kernel is here: a form and a transform with their numbers. Names and parameters exist in Python only.
 // The offset is 1 for the regularised bias, HL02 (10).
 struct Kernel : simd::Evaluation {
     // Whether k(x + s, z + s) = k(x, z), so that data may be centred before rounding to float32.
@@ -86,7 +86,7 @@ class KernelSource {
     virtual const double* kept_row(Index) const { return nullptr; }
     // Whether float32 kernel values of these rows err by less than about 4e-7, whatever the other point is.
     virtual bool accurate_in_float32() const = 0;
-    // Whether nothing overflows or vanishes in float32. By default the diagonal tells.
+    // Whether nothing overflows or vanishes in float32. By default decided by the diagonal.
     virtual bool fits_float32() const;
 
     template <class T>

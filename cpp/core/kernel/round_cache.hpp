@@ -9,7 +9,7 @@
 
 namespace multimargin {
 
-// For the score passes of one round, which ask for a support vector's row in some ten blocks. Rows are filled by the
+// For the score passes of one round, which use a support vector's row in about ten blocks. Rows are filled by the
 // pass that first needs them, so a pass that was broken off leaves them unusable: then the columns are not to be used
 // any more. `memory` may serve several of them one after the other.
 template <class T>

@@ -23,7 +23,7 @@ class RowCache {
     // k(example, column j) for all columns; valid until two other rows were asked for.
     const T* row(Index example);
 
-    // Every row is computed anew when it is asked for next.
+    // Every row is recomputed at its next use.
     void forget();
 
     Index capacity() const { return capacity_; }

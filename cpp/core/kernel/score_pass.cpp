@@ -97,7 +97,7 @@ struct Pass {
     Index ld;
     Monitor* monitor;
 
-    // One panel of 64 columns, all rows in order: the result does not depend on who computes it.
+    // One panel of 64 columns, all rows in order: the result does not depend on the thread.
     // Returns the seconds that the kernel values took.
     double add_to_panel(Index panel, T* tile) const {
         const simd::Table& table = simd::best_table();

@@ -38,8 +38,8 @@ class Coefficients {
 struct PassExtras {
     // Called for every panel of 64 columns as soon as its scores are current, by the thread that made them so.
     std::function<void(Index panel)> finished = nullptr;
-    Phases* phases = nullptr;        // account of the time, split into kernel and scores
-    CacheCounters* cache = nullptr;  // account of the rows
+    Phases* phases = nullptr;        // time spent, split into kernel and scores
+    CacheCounters* cache = nullptr;  // counts of the rows
 };
 
 // scores[c * ld + j] += sum over rows of coefficient_c * k(row, column j). ld must be a multiple of 64 and

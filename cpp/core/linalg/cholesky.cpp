@@ -44,7 +44,7 @@ bool UpdatableCholesky::factorize(double pivot_floor, const std::function<bool()
         }
         const Index end = std::min(begin + panel, n_);
         factorize_panel(begin, end, pivot_floor);
-        // Rows above the diagonal are written too, and columns beyond the last: nobody reads them.
+        // Rows above the diagonal are written too, and columns beyond the last: they are not read.
         for (Index j = end; j < n_; j += 4) {
             simd::best_table().subtract_product(
                 {column(begin) + j, column(begin) + j, column(j) + j, ld_, n_ - j, end - begin});

@@ -13,7 +13,7 @@ namespace {
 // A step needs two rows at once, and the search for the next one two others.
 constexpr Index rows_of_step = 4;
 constexpr Index first_rows = 16;
-// Memory is asked for in a large piece where there is much of it, so that rows seldom move to another; what is not used
+// Memory is allocated in a large piece where there is much of it, so that rows seldom move to another; what is not used
 // is not there. But not by each of many machines.
 constexpr std::size_t least_piece = std::size_t{1} << 17, largest_piece = std::size_t{1} << 22, share_of_all = 8;
 

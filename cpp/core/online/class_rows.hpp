@@ -83,7 +83,7 @@ class MemberRows {
     std::vector<simd::Size> starts_;
     std::vector<Index> panel_at_;        // by panel of the kept examples, which it is here; -1: none
     RowBlock block_;                     // the rows that are kept
-    std::vector<Index> owner_;           // by row of the block, its place; -1: nobody
+    std::vector<Index> owner_;           // by row of the block, its place; -1: none
     std::vector<char> asked_for_;        // by row of the block, since the search for one to drop came by
     std::vector<Index> row_at_;          // by place, its row in the block; -1: none
     std::vector<Index> known_;           // by place and class

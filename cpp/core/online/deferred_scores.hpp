@@ -12,12 +12,12 @@ namespace multimargin {
 
 // Score columns of all slots. A step adds its example's kernel row to some of them: at once where the row is known,
 // else later, together with those of other steps. Then the rows of many steps are computed at once while a panel's
-// examples and scores are at hand, and no row is kept. A slot that is looked at before gets its part of the waiting
+// examples and scores are at hand, and no row is kept. A slot that is read before gets its part of the waiting
 // steps at once. Additions have one order wherever they are made, and a kernel value one set of bits, so that the
 // scores do not depend on when that was.
 class SlotScores {
   public:
-    // Steps that wait at most: as many as are looked at together, in whole blocks of the rows that tiles are made of.
+    // Steps that wait at most: as many as are processed together, in whole blocks of the rows that tiles are made of.
     static constexpr Index most_waiting = 60;
 
     SlotScores(const Kernel& kernel, Index n_features, Index n_columns);

@@ -76,7 +76,7 @@ std::span<const double> KeptExamples::point_row(const double* x) {
     return point();
 }
 
-// All memory first: whoever fails to get it finds the examples as they were.
+// All memory first: if an allocation fails, the examples are unchanged.
 void KeptExamples::add_panel(Index label) {
     const Index first = n_slots(), panel = static_cast<Index>(panels_.size());
     const std::size_t n = unsigned_index(first + panel_width), n_labels = unsigned_index(label + 1);

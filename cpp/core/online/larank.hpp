@@ -26,7 +26,7 @@ struct MachineState {
 // Solves   max  sum t a - 1/2 sum_c beta_c' K beta_c over the examples it has been given, approximately, under the
 //          machine's bounds (Problem in problem/problem.hpp), without a bias or with one in the kernel.
 // Given    examples one by one.
-// Keeps    those with a dual variable above 0, and some at 0 that violated optimality when they were last looked at.
+// Keeps    those with a dual variable above 0, and some at 0 that violated optimality when they were last checked.
 // See      BBGW07: PROCESS NEW steps on the new example; PROCESS OLD on any pair of variables of one that is kept;
 //          OPTIMIZE on a pair of variables that are not at 0. Which comes next is drawn with chances that follow the
 //          gain of late in the dual for each unit of work: kernel values and score entries, never seconds.

@@ -241,7 +241,7 @@ void OnlineBinary::let_go(const World& world) {
     if (exact && (extremes_.top < 0 || extremes_.bottom < 0)) return;
     if (exact && n_members_ == static_cast<Index>(idle_.size())) return;  // no step was made yet
     const double highest = exact ? extremes_.highest : 0.0, lowest = exact ? extremes_.lowest : 0.0;
-    bool extreme = false;  // nobody else's going changes the extremes
+    bool extreme = false;  // no other removal changes the extremes
     for (std::size_t i = idle_.size(); i-- > 0;) {
         const Index place = idle_[i];
         const double error = at(errors_, place);

@@ -7,9 +7,9 @@ namespace multimargin {
 
 namespace {
 
-// Threads are asked to help from about ten microseconds of work on; so many panels or scores are one task.
+// Threads are used from about ten microseconds of work; so many panels or scores are one task.
 constexpr Index least_shared_work = 65'536, panels_together = 16, machines_together = 16;
-// What a new example costs beside its kernel values: each pair of its class looks at its places so many times.
+// What a new example costs beside its kernel values: each pair of its class scans its places so many times.
 constexpr Index visits_of_step = 16;
 // An evaluation of a kernel function beside the sum over the features.
 constexpr Index work_of_function = 8;
@@ -110,7 +110,7 @@ Index OnlineBinaries::pair_index(Index i, Index j) const {
     return first * (2 * n_classes_ - first - 1) / 2 + second - first - 1;
 }
 
-// Tasks one after the other, or on threads where these are worth waking: about `work` numbers are looked at in all.
+// Tasks one after the other, or on threads where these are worth waking: about `work` numbers are read in all.
 template <class Task>
 void OnlineBinaries::run(Index n_tasks, Index work, const Task& task) {
     if (team_ != nullptr && work >= least_shared_work) return team_->run(n_tasks, task);
@@ -142,7 +142,7 @@ void OnlineBinaries::score_all() {
     });
 }
 
-// Whether a class wins all its pairs. Votes and the DAG then speak for it, whatever the other pairs say.
+// Whether a class wins all its pairs. Votes and the DAG then choose it, whatever the other pairs predict.
 bool OnlineBinaries::wins_all(Index label) const {
     const std::vector<Group>& groups = groups_[unsigned_index(label)];
     return scheme_ != OnlineScheme::ova && std::all_of(groups.begin(), groups.end(), [&](const Group& group) {
@@ -153,7 +153,7 @@ bool OnlineBinaries::wins_all(Index label) const {
 }
 
 // The class that the scores speak for: the largest, most votes, or the end of the path through the DAG. Those for the
-// label are known; they settle most cases.
+// label are known; they decide most cases.
 Index OnlineBinaries::decide(Index label) {
     if (wins_all(label)) return label;
     if (scheme_ != OnlineScheme::ova) score_all();
@@ -175,7 +175,7 @@ Index OnlineBinaries::decide(Index label) {
     return std::max_element(merits_.begin(), merits_.end()) - merits_.begin();
 }
 
-// A slot for an example that a machine wants.
+// A slot for an example that a machine keeps.
 Index OnlineBinaries::insert(const double* x, Index label, double cap, Index id) {
     const Index slot = kept_.insert(x, label, cap, id);
     table_.resize(kept_.n_slots());
@@ -185,7 +185,7 @@ Index OnlineBinaries::insert(const double* x, Index label, double cap, Index id)
     return slot;
 }
 
-// Whether any machine that does not have the example wants it.
+// Whether any machine without the example would keep it.
 bool OnlineBinaries::mark_wanted(std::vector<Group>& groups, Index slot) {
     bool any = false;
     for (Group& group : groups) {
@@ -213,7 +213,7 @@ void OnlineBinaries::learn(Group& group, Index slot, Index newest) {
     }
 }
 
-// Machines know nothing of each other, so that each takes all its steps while it is in the cache, on any thread.
+// Machines are independent, so that each takes all its steps while it is in the cache, on any thread.
 Index OnlineBinaries::add(const double* x, Index label, double cap, Index id) {
     if (label < 0 || label >= n_classes_) throw std::invalid_argument("a class is not known");
     if (!(cap > 0.0)) throw std::invalid_argument("an example needs a bound above 0");

@@ -30,7 +30,7 @@ class PairModel {
     // The class with most votes; of equally many the first.
     bool vote(const DataView& points, ThreadTeam& team, Monitor& monitor, std::int64_t* classes) const;
     // First against last of the list of classes, the loser is dropped; only the support vectors of pairs on a point's
-    // path are looked at.
+    // path are computed.
     bool walk(const DataView& points, ThreadTeam& team, Monitor& monitor, std::int64_t* classes) const;
 
   private:

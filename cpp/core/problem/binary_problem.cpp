@@ -97,7 +97,7 @@ bool ExactPoint::update(const BinaryProblem& problem, BinaryState& state) const 
 namespace {
 
 // Of the examples begin to end: the lowest and the largest E of those above 0, and of those below their bounds.
-// Choices instead of branches, which nobody could foretell.
+// Selects instead of branches, which would be mispredicted.
 struct Extremes {
     double lowest_above[n_lanes], largest_above[n_lanes], lowest_below[n_lanes], largest_below[n_lanes];
 };
@@ -241,7 +241,7 @@ bool make_feasible(const BinaryProblem& problem, BinaryState& state) {
     }
     const bool first_heavier = sums[0] > sums[1];
     const double heavy = std::max(sums[0], sums[1]), light = std::min(sums[0], sums[1]);
-    // Rounding: taking it off would move variables off their upper bounds, and all would have to find back.
+    // Rounding: removing it would move variables off their upper bounds, to which all would have to return.
     constexpr double rounding = 1e-12;
     if (heavy - light <= rounding * heavy) return changed;
     const Index begin = first_heavier ? 0 : problem.n_positive();

@@ -7,7 +7,7 @@
 
 namespace multimargin {
 
-// m(f) = value1 f_class1 + value2 f_class2, wanted to be at least target.
+// m(f) = value1 f_class1 + value2 f_class2, should be at least target.
 struct Component {
     Index class1 = 0;
     Index class2 = -1;  // none

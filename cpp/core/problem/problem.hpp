@@ -17,7 +17,7 @@ namespace multimargin {
 // Solves   max  sum t a - 1/2 sum_c beta_c' K beta_c - penalty(a),   a >= 0,
 //          a_ip <= C_i (box) or sum_p a_ip <= C_i (simplex), beta_i = Pi nu' a_i,
 //          penalty 0 (hinge) or a_ip^2/(4 C_i), (sum_p a_ip)^2/(4 C_i) (squared hinge, then without upper bound).
-//          C_i infinite is the hard margin; whoever asks for it has made sure that a solution exists.
+//          C_i infinite is the hard margin; the caller has made sure that a solution exists.
 // Examples are held in the order of their classes, so that every loop over "one component of one class"
 // runs over contiguous memory and needs no branch on the machine.
 class Problem {
@@ -58,7 +58,7 @@ struct FullState {
     AlignedVector<double> variables;
     AlignedVector<double> scores;
     bool scores_current = true;
-    bool scores_given = false;  // whoever starts the solve knows the scores of its variables
+    bool scores_given = false;  // the caller supplied scores for the start
 
     double& variable(Index p, Index e) { return variables[unsigned_index(p * ld + e)]; }
     double variable(Index p, Index e) const { return variables[unsigned_index(p * ld + e)]; }
@@ -98,7 +98,8 @@ double coefficient_mass(const Problem& problem, const FullState& state);
 
 // Whether float32 kernel values can no longer carry the tolerance. Their errors (1e-7 each) have either sign, so that
 // scores err by about a tenth of the sum of magnitudes (measured: satimage 7e-9, vehicle 1e-8 per unit); a quarter
-// of tol is allowed. The exact look at the end judges; this only saves the work of a descent that would fail it.
+// of tol is allowed. The float64 check at the end decides; this only saves the work of a descent that would fail the
+// check.
 bool float32_too_coarse(const Problem& problem, const FullState& state, double tol);
 
 // The changes of the coefficients beta that follow from changes of the variables, for the score pass: delta(k, p) is

@@ -1,4 +1,4 @@
-// The running account of a solve.
+// Counters of a running solve.
 #pragma once
 
 #include "base/timers.hpp"
@@ -21,7 +21,7 @@ struct Tally {
     Phases phases;
     Trace trace;
 
-    // What an exact look found.
+    // Takes over what a float64 check found.
     void note(const Summary& summary) {
         violation = summary.violation;
         dual = summary.dual;
@@ -29,7 +29,7 @@ struct Tally {
         n_support = summary.n_support;
     }
 
-    // Offers this moment to the trace; take_census() is called only if it is kept.
+    // Offers this point to the trace; take_census() is called only if it is kept.
     template <class TakeCensus>
     void record(TakeCensus take_census) {
         if (trace.wants_next()) trace.keep(moment(take_census()));

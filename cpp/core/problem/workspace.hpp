@@ -60,7 +60,7 @@ class Workspace {
     std::span<const Index> group_begin() const { return group_begin_; }
     ScoreView<double> view() const;
 
-    // One block per class and component, made when first asked for.
+    // One slice per class and component, made at first use.
     std::vector<ComponentSlice>& slices() {
         if (slices_.empty()) make_slices();
         return slices_;

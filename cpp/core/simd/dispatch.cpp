@@ -24,7 +24,7 @@ struct Available {
     void add(const Table& table) { tables[static_cast<std::size_t>(count++)] = &table; }
 };
 
-// What the variable asks for becomes the last of the tables, and with that the best.
+// The set that the environment variable names becomes the last of the tables, which is the one used.
 Available up_to_chosen(Available found) {
     const char* chosen = std::getenv("MULTIMARGIN_SIMD");
     if (chosen == nullptr || *chosen == '\0') return found;

@@ -41,7 +41,7 @@ struct Tile {
     const T* panel;  // n_features x panel_width
     T* out;          // n_rows x panel_width, leading dimension ld
     Size ld;
-    // The columns that are wanted of a row alone; others of the panel may be computed or not.
+    // The columns needed of a single row; others of the panel may be computed or not.
     Size first = 0, last = panel_width;
 };
 
@@ -185,7 +185,7 @@ struct PairScan {
 template <class T>
 struct PairChoice {
     T largest;    // score in the low set, -pair_outside where it has none
-    Size second;  // of the low set, unless products of huge numbers have overflown: to be looked at
+    Size second;  // of the low set, unless products of huge numbers have overflown: to be checked
 };
 
 // scores += factor (first - second); then the smallest score in the up set.
@@ -228,7 +228,7 @@ struct FirstMember {
 };
 struct Partner {
     double merit;
-    Size place;  // -1: nobody
+    Size place;  // -1: none
 };
 
 struct Table {

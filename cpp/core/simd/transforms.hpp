@@ -1,6 +1,6 @@
 // The transforms of kernel values: k(x, z) = transform(scale * form(x, z) + shift) + offset.
 //
-// One line for each: its name, by which Python asks for it, and its value at z. The line is compiled for float and
+// One line for each: its name in Python and its value at z. The line is compiled for float and
 // double, as scalar code and for the vectors of each instruction set. It may use +, -, * and /, constants as T(1),
 // `degree`, and the functions that scalar.cpp and vector_math.inc both define: decaying_exponential<T>,
 // hyperbolic_tangent<T> and integer_power<T>.

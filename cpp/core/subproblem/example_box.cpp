@@ -44,7 +44,7 @@ class BoxFamily {
     // Without a slope (all variables inside and M singular), or without an end, the breakpoints decide.
     double root(std::vector<double>& breakpoints) const {
         constexpr int patience = 60;
-        // h is a sum of so many rounded terms: closer it cannot tell.
+        // h is a sum of so many rounded terms: its rounding is of that order.
         const double rounding = 4e-16 * static_cast<double>(free_.size() + 2);
         double tau = 0.0, low = -infinity, high = infinity;
         for (int i = 0; i < patience; ++i) {

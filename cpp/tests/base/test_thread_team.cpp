@@ -106,7 +106,7 @@ TEST(parallel_meanwhile_may_throw) {
         throw std::domain_error("meanwhile");
     };
     CHECK_THROWS(team.run(2, std::ref(work), meanwhile), std::domain_error);
-    CHECK(work.other_ended);  // nobody is still at work on what the caller is about to take away
+    CHECK(work.other_ended);  // no thread still uses what the caller is about to destroy
     check_each_once(team, 7);
 }
 

@@ -94,7 +94,7 @@ TEST(member_rows_after_slots_changed_hands) {
     const auto examples = draw_examples(400, 3, 1);
     KeptExamples kept(testing::rbf(0.7), n_features);
     MemberRows all({0, 1, 2}, 20'000), some({2, 0}, 15'000);  // a few rows only
-    MemberRows none({3}, 1'000);                              // nobody is of that class
+    MemberRows none({3}, 1'000);                              // no example is of that class
     none.make_ready(kept);
     Rng rng(5);
     std::vector<Index> slots;
@@ -279,7 +279,8 @@ TEST(online_machine_bits_do_not_depend_on_threads_looks_and_stops) {
     const Machine machine = relative_machine(4, Bound::box);
     OnlineOptions options;
     options.cache_bytes = 100'000;  // for the first steps only
-    OnlineMachine alone(testing::rbf(0.1), width, machine, options, 9), helped(testing::rbf(0.1), width, machine, options, 9);
+    OnlineMachine alone(testing::rbf(0.1), width, machine, options, 9),
+        helped(testing::rbf(0.1), width, machine, options, 9);
     QuickTeam team(3);
     helped.work_with(&team);
     const auto learn = [&](OnlineMachine& learner, Index i) {
@@ -327,7 +328,8 @@ TEST(online_states_that_make_no_sense_are_refused) {
     CHECK_THROWS(KeptExamples(testing::rbf(1.0), state), std::invalid_argument);
     BinariesState empty;
     empty.kept.n_features = n_features;
-    CHECK_THROWS(OnlineBinaries(testing::rbf(1.0), empty, OnlineScheme::ovo, 3, OnlineOptions{}), std::invalid_argument);
+    CHECK_THROWS(OnlineBinaries(testing::rbf(1.0), empty, OnlineScheme::ovo, 3, OnlineOptions{}),
+                 std::invalid_argument);
     KeptExamples kept(testing::rbf(1.0), n_features);
     const std::vector<double> x(unsigned_index(n_features), 0.0);
     kept.point_row(x.data());

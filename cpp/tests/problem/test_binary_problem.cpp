@@ -90,7 +90,7 @@ TEST(binary_problem_interval_by_hand) {
     CHECK(interval.lowest_up == -0.75 && interval.largest_low == 9.0 && interval.violation() == 9.75);
     BinarySummary summary = summarize(problem, state);
     CHECK(summary.bias == -0.375 && summary.violation == 9.75 && summary.n_support == 4);
-    state.variables = {0.0, 1.0, 1.0, 0.0, 1.0, 1.0};  // nobody is free: the middle. up: 0, 4, 5;  low: 1, 2, 3
+    state.variables = {0.0, 1.0, 1.0, 0.0, 1.0, 1.0};  // none is free: the middle. up: 0, 4, 5;  low: 1, 2, 3
     state.errors = {2.0, -3.0, 0.25, -1.0, 1.5, 4.0};
     interval = interval_of(problem, state);
     CHECK(interval.lowest_up == 1.5 && interval.largest_low == 0.25 && interval.violation() == 0.0);

@@ -96,7 +96,7 @@ TEST(problem_violation_of_a_simplex) {
     CHECK(certain_violation(Bound::simplex, falling, free, 1.0) == 1.0);
 }
 
-// Comparisons pass over what is not a number, and an infinite gradient that pushes to a bound looks right.
+// Comparisons pass over what is not a number, and an infinite gradient that pushes to a bound seems right.
 TEST(problem_violation_of_what_is_not_finite) {
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     for (const Bound bound : {Bound::box, Bound::simplex}) {

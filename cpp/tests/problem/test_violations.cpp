@@ -152,7 +152,7 @@ TEST(violations_of_a_part) {
     }
 }
 
-// The state that the scans above are shown must have what they are to tell apart.
+// The state that the scans above are shown must contain every case they distinguish.
 TEST(violations_meet_every_kind_of_example) {
     for (const Bound bound : {Bound::box, Bound::simplex}) {
         const ViolationCase c(203, 4, bound == Bound::box ? testing::ww(4) : testing::cs(4), Loss::hinge);

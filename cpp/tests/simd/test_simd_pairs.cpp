@@ -177,7 +177,7 @@ void check_sets(const Table& table) {
         CHECK(c.second(table, T(0), T(1)).largest <= static_cast<T>(-simd::pair_outside / 2));
         CHECK(c.update(table, T(0)).value >= static_cast<T>(simd::pair_outside / 2));
     }
-    // nobody gains: nobody lies above the first
+    // none gains: none lies above the first
     const PairCase<T> c(n);
     const PairChoice<T> none = c.second(table, T(1), T(1));
     CHECK(none.largest == T(1) && none.second == 0);
@@ -210,7 +210,7 @@ void check_extremes(const Table& table) {
     }
 }
 
-// A score that is not a number is nobody's choice; where there is no other, nobody is chosen.
+// A score that is not a number is never chosen; where there is no other, none is chosen.
 template <class T>
 void check_no_numbers(const Table& table) {
     const Index n = 96;

@@ -76,7 +76,7 @@ struct ScanCase {
         if (numbers.below(4) == 0) c = static_cast<T>(infinity);
     }
 
-    // The first score column is nobody's own: it is the one that all share.
+    // The first score column belongs to no component alone: it is the one that all share.
     ScanGroup<T> group(Bound bound, bool shared, bool squared, T* violations) const {
         const bool simplex = bound == Bound::simplex;
         return {terms.data(),

@@ -38,7 +38,7 @@ struct Case {
         row = eighths(numbers, n_slots, -4, 8);
         other = eighths(numbers, n_slots, -4, 8);
         for (Index p = 0; p < n_panels; ++p) starts.push_back((3 * p + numbers.below(3)) * panel_width);
-        for (Index j = 0; j < n; ++j) {  // who is no member has the most tempting errors
+        for (Index j = 0; j < n; ++j) {  // non-members have the most extreme errors
             if (numbers.below(3) != 0) continue;
             up[unsigned_index(j)] = down[unsigned_index(j)] = 0.0;
             errors[unsigned_index(j)] = numbers.below(2) == 0 ? -8.0 : 8.0;

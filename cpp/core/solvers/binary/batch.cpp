@@ -14,7 +14,7 @@ namespace {
 // With fewer kernel values in all problems together, a second thread takes longer to start than it helps.
 constexpr double entries_worth_threads = 300'000;
 
-// What two solves in a row say, the second of which went on where the first had used up its share of the work.
+// The report of two solves, the second of which continued where the first had used up its share of the work.
 BinaryReport joined(const BinaryReport& before, BinaryReport now) {
     now.trace.insert(now.trace.begin(), before.trace.begin(), before.trace.end());
     for (std::size_t i = before.trace.size(); i < now.trace.size(); ++i) {

@@ -8,7 +8,7 @@ namespace multimargin {
 
 namespace {
 
-// Examples of each class that are asked first, whether a full look is worth its rows.
+// Examples of each class that are tried first, to see whether the full check is worth its rows.
 constexpr Index n_asked = 8;
 // The share of the smaller class that must go to the bound.
 constexpr double least_share = 0.75;
@@ -46,7 +46,7 @@ std::vector<double> ask(const BinaryProblem& problem, Index first, Index count) 
         const double of_negative = std::accumulate(row + n_positive, row + problem.size(), 0.0);
         errors.push_back(problem.cap(0) * (of_positive - of_negative) - problem.sign(e));
     }
-    // Sums that overflow tell nothing, and have no order.
+    // Sums that overflow are useless and have no order.
     if (!std::all_of(errors.begin(), errors.end(), [](double s) { return std::isfinite(s); })) return {};
     std::sort(errors.begin(), errors.end());
     return errors;

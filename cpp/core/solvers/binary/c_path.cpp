@@ -21,7 +21,7 @@ BinaryProblem problem_at(const KernelSource& source, const std::vector<Index>& r
 
 // The start at a larger C: the variables times the factor between 1 and the ratio of the two C at which the dual is
 // largest on that ray. While all are at their bounds that is the ratio (KCSL04 section 3), while none is it is 1. The
-// errors follow without a look at the kernel.
+// errors follow without kernel values.
 void seed(const BinaryProblem& before, const BinaryProblem& now, double ratio, BinaryState& state) {
     double linear = 0.0, quadratic = 0.0;
     for (Index e = 0; e < now.size(); ++e) {
@@ -77,7 +77,7 @@ class Paths {
             } else {
                 BinaryPath& path = paths_[unsigned_index(t)];
                 if (monitor_.poll()) break;
-                // Blocks ask for few of so many rows: a matrix of its own would cost more than it saves (shuttle: half
+                // Blocks use few of so many rows: a matrix of its own would cost more than it saves (shuttle: half
                 // of a search).
                 solve_each(source_, path.rows, path, options_, team_, memory.rows);
             }

@@ -40,7 +40,7 @@ class PathPool {
     std::vector<PathMemory> spare_;
 };
 
-// Solves every problem for every C, ascending, each to options.tol with a float64 look (see solvers/binary/solve.hpp).
+// Solves every problem for every C, ascending, each to options.tol with a float64 check (see solvers/binary/solve.hpp).
 // The problems are taken in the order given, side by side where they are small; what they leave does not depend on the
 // number of threads. The kernel matrix of a small problem that fits its thread's share of options.cache_bytes is
 // computed once for all C.

@@ -15,7 +15,7 @@
 
 namespace multimargin {
 
-// Pairs of variables between two looks at the exact errors, per example: so long the rounding of the errors adds up.
+// Steps between two float64 checks of the errors, per example: rounding of the errors adds up meanwhile.
 inline constexpr Index steps_per_example = 100;
 
 // Multiply-adds of a step on a pair: two passes over the examples, and what does not grow with them.
@@ -68,7 +68,7 @@ class OneLevel {
         }
     }
 
-    // What the rounding of the errors since the last look may be, for a kernel with a diagonal of one.
+    // Bounds the rounding of the errors since the last check, for a kernel with a diagonal of one.
     double rounding() const { return std::numeric_limits<T>::epsilon() * (travel_ + descent_.travel()); }
 
     void reload() {

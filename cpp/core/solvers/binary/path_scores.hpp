@@ -1,4 +1,4 @@
-// What some rows add to the scores of other rows in several binary problems along C, from one look at their kernel
+// What some rows add to the scores of other rows in several binary problems along C, from one pass over their kernel
 // values.
 #pragma once
 

@@ -55,7 +55,7 @@ void BinaryDescent<T>::load(const BinaryProblem& problem, std::span<const Index>
     steps_ = 0;
 }
 
-// Choices instead of branches, which nobody could foretell.
+// Selects instead of branches, which would be mispredicted.
 template <class T>
 void BinaryDescent<T>::mark(Index begin, Index end) {
     constexpr T outside = static_cast<T>(simd::pair_outside), in_set = T(0);

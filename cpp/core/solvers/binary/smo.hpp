@@ -13,7 +13,7 @@
 
 namespace multimargin {
 
-// Some examples of a problem: their variables, errors, and who may rise or fall.
+// Some examples of a problem: their variables, errors, and which may rise or fall.
 template <class T>
 class BinaryDescent {
   public:
@@ -34,7 +34,7 @@ class BinaryDescent {
     // How far beta of the first has moved in all steps since load, which bounds the rounding of the errors.
     double travel() const { return travel_; }
 
-    // Called before every step, for a trace; nobody by default.
+    // Called before every step, for a trace; empty by default.
     void observe(std::function<void()> observer) { observer_ = std::move(observer); }
 
     // Steps until the violation is at most target; `steps` counts on from the last load.
@@ -42,11 +42,11 @@ class BinaryDescent {
     Outcome run(Rows& rows, double target, Index max_steps, Monitor& monitor);
 
   private:
-    // Who may rise and who may fall, from begin to end.
+    // Marks which variables may rise and which may fall, from begin to end.
     void mark(Index begin, Index end);
     // Whether any example may rise; where none of these has a finite error, the errors have overflown.
     bool anybody_rises() const;
-    // -1 where nobody gains together with the first.
+    // -1 where no variable gains together with the first.
     Index second_of(const simd::PairChoice<T>& choice, Index first) const;
     bool step(Index first, Index second, double kernel_value);
 

@@ -13,11 +13,11 @@ namespace multimargin {
 
 namespace {
 
-// The descent aims below tol, so that the exact look finds tol met.
+// The descent aims below tol, so that the float64 check finds tol met.
 constexpr double aim = 0.9;
-// So often may the exact look find more than the descent believed.
+// Maximum number of failed confirmations before the solve has stalled.
 constexpr int patience = 5;
-// Scores in float32 cannot tell smaller violations than this from rounding.
+// Scores in float32 cannot distinguish smaller violations from rounding.
 constexpr double float32_tol = 5e-5;
 // What a stretch of so many steps must add to the dual, as a share of it, to count as going on.
 constexpr double least_gain = 1e-13;
@@ -34,7 +34,7 @@ class BinarySolve {
         const double begin = monitor_.seconds();
         if (options_.trace) trace(begin);
         const bool changed = make_feasible(problem_, state_);
-        // Only a caller who says so has errors of these variables, whatever an earlier solve has said.
+        // Errors of the start are used only if the caller supplied them for this solve.
         state_.errors_current = std::exchange(state_.errors_given, false) && !changed;
         const StopReason reason = start() ? iterate() : monitor_.reason();
         if (reason == StopReason::max_iter) check_all();
@@ -163,7 +163,7 @@ class BinarySolve {
         return outcome;
     }
 
-    // Descends until the exact look confirms tol.
+    // Descends until the float64 check confirms tol.
     template <class Method>
     Reached reach(Method& method) {
         double best_seen = infinity, best_dual = -infinity;
@@ -176,7 +176,7 @@ class BinarySolve {
             if (!confirm(method.rounding())) return Reached::stopped;
             if (summary_.violation <= options_.tol) return Reached::yes;
             const double n = static_cast<double>(problem_.size());
-            tally_.phases.work += step_overhead + n * n;  // the look
+            tally_.phases.work += step_overhead + n * n;  // of the check
             if (tally_.phases.work > options_.max_work) {
                 out_of_work_ = true;
                 return Reached::stalled;
@@ -222,7 +222,7 @@ class BinarySolve {
     }
 
     // An example without a coefficient that lies well inside its half space neither violates nor is charged; the
-    // errors it was given are known to ten times better than the margin that is asked for here.
+    // the errors at hand are ten times more accurate than the margin used here.
     bool may_matter(Index e, const BinaryInterval& interval, double margin) const {
         const double error = state_.errors[unsigned_index(e)];
         if (state_.variables[unsigned_index(e)] > 0.0) return true;

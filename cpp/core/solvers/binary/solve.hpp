@@ -1,4 +1,4 @@
-// The whole solve of one binary problem: pairs or blocks, a float64 look, more where that finds a violation.
+// The whole solve of one binary problem: pairs or blocks, a float64 check, more where that finds a violation.
 #pragma once
 
 #include "kernel/pair_row_cache.hpp"
@@ -17,7 +17,7 @@ struct BinaryReport : Report {
 // Beyond this many examples blocks of variables beat single pairs.
 inline constexpr Index binary_one_level_max = 4096;
 
-// Whether a problem is solved by single pairs: a small one, or whoever names their choice counts them.
+// Whether a problem is solved by single pairs: a small one, or where the choice of pairs was named.
 inline bool by_one_level(const Options& options, Index size) {
     return size <= binary_one_level_max || options.solver == SolverKind::most_violating_pair ||
            options.solver == SolverKind::maximum_gain;

@@ -63,7 +63,7 @@ class BinaryLinear {
         if (root_ > 0.0) task_.weights.push_back(constant_);
     }
 
-    static constexpr double passed_over = 0.0;  // a step costs no more than the look at it
+    static constexpr double passed_over = 0.0;  // a step costs no more than its gradient
 
     Visit visit(Index e, double step_above) {
         Example& x = examples_[unsigned_index(e)];
@@ -224,7 +224,7 @@ class LinearBatch {
         LinearBinaryTask& task = tasks_[unsigned_index(t)];
         BinaryLinear<Rows> steps(rows, column_count(data_), norms_, task, setting_.loss, setting_.offset);
         const LinearPasses<BinaryLinear<Rows>>* passes = nullptr;
-        // Only the thread that made the monitor asks it; what it is working on itself is counted as it goes.
+        // Only the thread that made the monitor polls it; its own work is counted as it proceeds.
         tell([this, &passes] {
             Progress moment = summed();
             if (passes == nullptr) return moment;

@@ -10,7 +10,7 @@ namespace multimargin {
 
 namespace {
 
-// The numbers of linear/newton.py, which tells what they mean.
+// The numbers of linear/newton.py, which explains them.
 constexpr double first_width = 0.5, growth = 4.0;
 constexpr double first_rho = 10.0, most_rho = 1e10, shift_share = 0.1;
 constexpr Index max_outer = 60, max_inner = 60, easy = 20, rounded_steps = 2;

@@ -1,5 +1,6 @@
 // The multiplier method with Newton's method inside, for one binary machine on a linear kernel. The mathematics, for
-// every machine, is told in src/multimargin/solvers/linear/newton.py; this is what two groups of examples need of it.
+// every machine, is described in src/multimargin/solvers/linear/newton.py; this is what two groups of examples need of
+// it.
 #pragma once
 
 #include <span>

@@ -152,7 +152,7 @@ class LinearPasses {
         return cost * std::log(violation_ / options_.tol) > (options_.max_cost - cost) * std::log(first_ / violation_);
     }
 
-    // A tolerance below what rounding allows is never met: then the violation hovers. All examples have a say in that.
+    // A tolerance below what rounding allows is never met: then the violation hovers. It is measured over all examples.
     bool hovers(bool full) {
         if (violation_ < 0.9 * least_) {
             least_ = violation_;

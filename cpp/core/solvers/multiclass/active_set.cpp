@@ -70,7 +70,7 @@ ActiveSetResult ActiveSet::solve(Workspace& workspace, const double* kernel, Ind
     return result_;
 }
 
-// A flush adds some columns of the kernel for each example that moved; then all gradients are looked at.
+// A flush adds some columns of the kernel for each example that moved; then all gradients are checked.
 double ActiveSet::cost_of_check() const {
     const double n = static_cast<double>(workspace_->size()), free = static_cast<double>(free_.size());
     return step_overhead + n * (free + 4.0 * static_cast<double>(width_)) + free * free;

@@ -32,7 +32,7 @@ class BlockDescent {
     // The largest violation of an example.
     double scan();
 
-    // Sweeps until the largest violation is at most target (true) or the steps are used up. Keeps the account.
+    // Sweeps until the largest violation is at most target (true) or the steps are used up. Updates the tally.
     bool run(double target, Index max_steps, Monitor& monitor, Tally& tally);
 
     // Writes the variables back.
@@ -54,7 +54,7 @@ class BlockDescent {
     // Adds the row of example j to the score columns, times deltas_.
     void add_to_scores(Index j, AlignedVector<T>& scores);
 
-    // Multiply-adds, for the account. A scan is followed by a visit to all that violate; some are not solved.
+    // Multiply-adds, for the tally. A scan is followed by a visit to all that violate; some are not solved.
     double cost_of_scan() const { return 6.0 * static_cast<double>(n_ * width_); }
     double cost_of_step() const {
         return step_overhead + 250.0 * static_cast<double>(width_) + 3.0 * static_cast<double>(n_);

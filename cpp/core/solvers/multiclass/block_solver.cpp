@@ -17,7 +17,7 @@ constexpr Index many_free = 6000;           // of all examples, by what the bloc
 constexpr Index most_free_at_entry = 400;   // of a block that goes back to where it came from
 constexpr double patience = 20.0;           // with an active set that started from few free variables
 constexpr double cost_worth_threads = 4e6;  // multiply-adds: below, waking a thread takes as long
-constexpr double usual_faces = 20.0;        // steps that the active set takes where it is in its element
+constexpr double usual_faces = 20.0;        // steps that the active set takes on problems that suit it
 
 }  // namespace
 
@@ -73,7 +73,8 @@ bool BlockSolver<T>::by_descent(const BlockPlace<T>& place, double target, Index
         const bool judge = used >= next_judgement;
         gave_up_ = may_give_up_ && used >= crawling_steps * size && count_free() * problem_.size() > many_free * size;
         if (gave_up_) return false;
-        // The scan may see a violation, in T, that the example on its own has not: no step will ever be taken.
+        // The scan may find a violation, by rounding in T, that the example alone does not have: no step would be
+        // taken.
         const bool at_rest = tally_.iterations == before;
         if (may_switch && (at_rest || judge || used >= steps_worth_active_set())) {
             may_switch = false;
@@ -86,7 +87,7 @@ bool BlockSolver<T>::by_descent(const BlockPlace<T>& place, double target, Index
         descent_.attach(*block_, kernel_.values, kernel_.ld);
         if (!judge) continue;
         next_judgement += steps_per_example * size;
-        // Steps that bring a fair share of the way in each turn are well spent; steps that crawl are not.
+        // Steps are continued while each turn brings a fair share of the remaining way.
         const double share = std::log(start / descent_.scan()) / std::log(start / target);
         const double turns = static_cast<double>(used) / static_cast<double>(steps_per_example * size);
         if (share < fair_share * turns) return false;
@@ -94,8 +95,8 @@ bool BlockSolver<T>::by_descent(const BlockPlace<T>& place, double target, Index
     return false;
 }
 
-// A wrong guess may cost as much again as the steps did, so that the block costs twice what it must. From few free
-// variables on the active set finds its way alone, which takes longer and is worth more.
+// A failed attempt may cost as much as the steps did, so that the block costs at most twice as much. From few free
+// variables the active set can go all the way, which takes longer and is allowed more.
 template <class T>
 bool BlockSolver<T>::switch_to_active_set(const BlockPlace<T>& place, double target, Index used, Index max_steps) {
     const double spent = static_cast<double>(used) * cost_of_step();
@@ -115,7 +116,7 @@ bool BlockSolver<T>::by_active_set(const BlockPlace<T>& place, double target, In
     return result.success || monitor_.stopped();
 }
 
-// Steps that crawl leave nearly every variable inside its bounds, which is no face to start from. The block as it came
+// Slow steps leave nearly every variable inside its bounds, which is no face to start from. The block as it came
 // is one, unless it has many free variables itself.
 template <class T>
 bool BlockSolver<T>::go_back() {
@@ -185,7 +186,7 @@ double BlockSolver<T>::cost_of_step() const {
     return static_cast<double>(block_->size()) * (3.0 + 0.25 * static_cast<double>(machine_.max_components()));
 }
 
-// The active set solves with its factor on each face and looks at the whole block.
+// The active set solves with its factor on each face and checks the whole block.
 template <class T>
 double BlockSolver<T>::cost_of_face(double n_free) const {
     return 2.0 * n_free * n_free + 4.0 * static_cast<double>(block_->size() * machine_.max_components());
@@ -215,7 +216,7 @@ void BlockSolver<T>::fill(Matrix<U>& matrix, const BlockPlace<T>& place) {
             return;
         }
     }
-    // Not a power of two: rows that far apart would fight for the same lines of the cache.
+    // Not a power of two: rows that far apart would map to the same lines of the cache.
     matrix.ld = round_up(n, panel_width) + simd::overrun;
     matrix.memory.reserve(checked_product(matrix.ld, matrix.ld));
     matrix.values = matrix.memory.data();
@@ -230,7 +231,7 @@ void BlockSolver<T>::fill(Matrix<U>& matrix, const BlockPlace<T>& place) {
     tally_.cache.rows_computed += n;
 }
 
-// What lies below the panels on the diagonal, and its mirror image.
+// The part below the panels on the diagonal, and its mirror image.
 template <class T>
 template <class U>
 void BlockSolver<T>::compute(Matrix<U>& matrix) {

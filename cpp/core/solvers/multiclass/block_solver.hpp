@@ -29,7 +29,8 @@ class BlockSolver {
     BlockSolver(const Problem& problem, bool prefers_active_set, Monitor& monitor, Tally& tally, ThreadTeam& team);
 
     // Solves the block to the target; false when the steps were used up first. The variables are in the workspace then,
-    // its scores are not brought up to date. A block that crawls is given up where the caller knows something better.
+    // its scores are not brought up to date. A block whose steps make little progress is abandoned if the caller has
+    // another method.
     bool solve(Workspace& block, const BlockPlace<T>& place, double target, Index max_steps, bool may_give_up = false);
     bool gave_up() const { return gave_up_; }
 

@@ -14,13 +14,13 @@ constexpr Index group_size = 8;         // examples that share one pass over W
 constexpr Index most_rank = 512;        // of G: a step costs the rank times the classes
 constexpr double relative_rest = 1e-3;  // of the kernel's diagonal that G G' may leave
 constexpr Index fast_sweeps = 40;       // with momentum, ...
-constexpr Index plain_sweeps = 10;      // ... and without it, from one look to the next
-constexpr Index sweeps_a_report = 10;   // of the dual, for whoever watches
+constexpr Index plain_sweeps = 10;      // ... and without it, from one check to the next
+constexpr Index sweeps_a_report = 10;   // of the dual, for progress
 constexpr double most_momentum = 0.9;
 constexpr double most_bytes = 4e8;    // of G and of its columns in float64 while it is made
 constexpr double well_below = 0.5;    // of the target: a sweep that meets no more ends the phase
 constexpr double visit_share = 0.05;  // examples that violate by less of the last sweep's largest are passed over
-constexpr Index patience = 6;         // looks without a new best violation
+constexpr Index patience = 6;         // checks without a new best violation
 
 }  // namespace
 
@@ -74,7 +74,7 @@ Outcome FeatureDescent::run(double target, Index max_iterations) {
         if (out_of_steps()) return Outcome::out_of_steps;
         if (waited == patience) return Outcome::stuck;
         const bool complete = run_phase(target);
-        tally_.dual = dual_base_ + potential();  // of what is left, should the look be stopped
+        tally_.dual = dual_base_ + potential();  // of the state that is left if the check is stopped
         scatter();
         state_.scores_current = false;
         if (!complete) return Outcome::stopped;

@@ -17,11 +17,11 @@
 namespace multimargin {
 
 // Solves   the dual of all examples,
-// Given    K = G G' + R with G of low rank: what beta has changed by since the last exact look changes the scores by
+// Given    K = G G' + R with G of low rank: the change of beta since the last float64 check changes the scores by
 //          G W, W = G' (beta - beta then), so that a step on an example costs the rank, not the number of examples.
-//          Of R only the diagonal takes part; the next look makes good for the rest.
+//          Of R only the diagonal takes part; the next check adds the rest.
 // By       sweeps of exact steps on whole examples, accelerated: a sweep starts from beyond the last one's end, in the
-//          direction of the one before (Nesterov's momentum); a few plain sweeps before each look take out what the
+//          direction of the one before (Nesterov's momentum); a few plain sweeps before each check take out what the
 //          momentum stirred up.
 // Returns  feasible variables in the state, whatever the outcome, and their scores in float64 unless it was stopped;
 //          the dual is no lower than at the start where it ends satisfied or stuck.
@@ -29,7 +29,7 @@ class FeatureDescent {
   public:
     FeatureDescent(const Problem& problem, FullState& state, Monitor& monitor, Tally& tally, ThreadTeam& team);
 
-    // satisfied, out_of_steps, stopped, or stuck: the kernel is of no low rank, or the looks show no progress.
+    // satisfied, out_of_steps, stopped, or stuck: the kernel is of no low rank, or the checks show no progress.
     Outcome run(double target, Index max_iterations);
     // The variables reached, into the state.
     void scatter();
@@ -37,9 +37,9 @@ class FeatureDescent {
   private:
     void gather();
     bool prepare();
-    // The exact look: scores in float64, from which W starts anew.
+    // The float64 check: exact scores, from which W starts anew.
     bool confirm();
-    // Sweeps from one look to the next; false when the monitor stopped it.
+    // Sweeps from one check to the next; false when the monitor stopped it.
     bool run_phase(double target);
     void sweep();
     bool out_of_steps() const { return tally_.iterations >= limit_; }
@@ -66,7 +66,7 @@ class FeatureDescent {
     Index width_;  // classes, filled up
     LowRankKernel kernel_;
     AlignedVector<float> weights_;                  // W, one row per column of G
-    AlignedVector<float> base_;                     // scores at the look without R's diagonal: one row per example
+    AlignedVector<float> base_;                     // scores at the check without R's diagonal: one row per example
     std::vector<double> variables_, earlier_;       // a, and a one sweep before
     AlignedVector<float> rows_, scores_, changes_;  // of a group of examples
     std::vector<double> gradient_, own_scores_, before_, after_;  // of one example; beta before and after its step

@@ -39,7 +39,7 @@ LocalEngine<T>::LocalEngine(const Problem& problem, FullState& state, const Opti
       tally_(tally),
       team_(team) {}
 
-// A support vector's row is asked for in some ten blocks.
+// A support vector's row is used in about ten blocks.
 template <class T>
 bool LocalEngine<T>::store_kernel(bool one_block) {
     const Index n = problem_.size();

@@ -17,7 +17,7 @@
 namespace multimargin {
 
 // Keeps the state of a problem's examples. With `holds_matrix` the kernel matrix among all of them is kept where it
-// fits and a value is dear; else the kernel rows that a round has asked for.
+// fits and a value is expensive; else the kernel rows that a round has used.
 // As a shard it is made for the problem of its own examples, and gets the changes of all shards by add() and
 // end_round(changes): rows of the source need not belong to its examples.
 template <class T>

@@ -77,7 +77,7 @@ LowRankKernel approximate_kernel(const Problem& problem, double tolerance, Index
     Index pivot = factor.worst();
     const double start = factor.rest(pivot);
     for (; factor.rest(pivot) > tolerance; pivot = factor.worst()) {
-        // Half the pace that would get there is enough: the rest falls faster later. Slower, it never will.
+        // Half of the needed rate is enough, because the rest falls faster later; at less it would not be reached.
         const double share = static_cast<double>(factor.rank()) / static_cast<double>(most_rank);
         const bool slow =
             factor.rank() >= least_rank && factor.rest(pivot) > start * std::pow(tolerance / start, 0.5 * share);

@@ -76,7 +76,7 @@ double Descent<T>::select() {
     return box_choice_.violation;
 }
 
-// A choice looks at all variables, and a second one, the gains with the first, divides for each of them.
+// The first choice scans all variables; the second, by the gain with the first, also divides for each of them.
 template <class T>
 double Descent<T>::cost_of_selection() const {
     const double variables = static_cast<double>(workspace_->size() * machine_.max_components());
@@ -185,7 +185,7 @@ void Descent<T>::release_resting_examples() {
     }
 }
 
-// All variables of the active examples take part again, whose scores are known; false if they did all the time.
+// Makes all variables of the active examples live again, whose scores are current; false if all were live.
 template <class T>
 bool Descent<T>::release_variables() {
     bool any = false;

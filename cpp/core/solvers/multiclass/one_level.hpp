@@ -36,7 +36,7 @@ class Descent final : private RowProvider<T> {
   private:
     double select();
     bool by_example() const;
-    double cost_of_selection() const;  // multiply-adds, for the account
+    double cost_of_selection() const;  // multiply-adds, for the tally
     bool step(double target, Index max_iterations);
     bool sweep(double target, Index max_iterations);
     bool take(const StepResult& result);

@@ -10,11 +10,11 @@ namespace multimargin {
 
 namespace {
 
-// The descent aims below tol, so that the exact look at all examples finds tol met.
+// The descent aims below tol, so that the float64 check of all examples finds tol met.
 constexpr double aim = 0.9;
-// So often may the exact look find the active examples worse than the descent believed.
+// Maximum number of failed confirmations before the solve has stalled.
 constexpr int usual_patience = 5;
-// Rounding of the scores, relative to the sum of magnitudes in them: no violation below that can be told.
+// Rounding of the scores, relative to the sum of magnitudes in them: smaller violations are rounding.
 constexpr double score_rounding = 1e-15;
 
 bool is_limit(StopReason reason) {
@@ -74,7 +74,7 @@ class Solve {
     Progress progress() {
         if (monitor_.wants_detail()) {
             synchronize_();
-            // The scores of shrunk examples are those of the moment they came to rest: an estimate.
+            // Shrunk examples have the scores of when they were shrunk: an estimate.
             const Summary summary = summarize(problem_, state_);
             tally_.primal = summary.primal;
             tally_.n_support = summary.n_support;
@@ -151,7 +151,7 @@ class Solve {
         if (automatic && float32_too_coarse(problem_, state_, options_.tol)) return Reached::imprecise;
         FeatureDescent features(problem_, state_, monitor_, tally_, team_);
         synchronize_ = [&features] { features.scatter(); };
-        const Outcome outcome = features.run(options_.tol, options_.max_iter);  // its looks are exact
+        const Outcome outcome = features.run(options_.tol, options_.max_iter);  // its checks are exact
         synchronize_ = [] {};
         if (outcome == Outcome::stopped) return Reached::stopped;
         if (outcome == Outcome::out_of_steps) return Reached::out_of_steps;
@@ -165,7 +165,7 @@ class Solve {
         return reached == Reached::yes && options_.extra_tol > 0.0 ? go_beyond(method) : reached;
     }
 
-    // tol is met; a small problem is taken further, as far as a number of steps brings it.
+    // tol is met; a small problem is taken further, as far as a limited number of steps gets.
     template <class Method>
     Reached go_beyond(Method& descent) {
         Index limit = tally_.iterations + options_.extra_steps;
@@ -174,15 +174,14 @@ class Solve {
         const FullState met = state_;
         const Reached reached = reach(descent, std::max(options_.extra_tol, floor), limit, 1);
         if (reached == Reached::stopped) {
-            if (monitor_.reason() == StopReason::stalled)
-                state_ = met;  // the budget is for tol, not for what is beyond
+            if (monitor_.reason() == StopReason::stalled) state_ = met;  // the budget counts for tol only
             return reached;
         }
         if (reached == Reached::out_of_steps && !confirm(descent)) return Reached::stopped;
         return tally_.violation <= options_.tol ? Reached::yes : reach(descent, options_.tol, options_.max_iter);
     }
 
-    // Descends until the exact look at all examples confirms tol.
+    // Descends until the float64 check of all examples confirms tol.
     template <class Method>
     Reached reach(Method& descent, double tol, Index limit, int patience = usual_patience) {
         double best_seen = infinity;
@@ -241,7 +240,7 @@ class Solve {
         return largest;
     }
 
-    // What the exact look would take now; max_time keeps that back unless it is most of the time allowed.
+    // Reserves the time of a float64 check at the end, unless that is most of max_time.
     void keep_time_for_last_check() {
         if (!(options_.max_time < infinity)) return;
         const double estimate = seconds_of_check();

@@ -1,4 +1,4 @@
-// The whole solve: descent on the active set, a float64 look at all examples, more where that finds a violation.
+// The whole solve: descent on the active set, a float64 check of all examples, more where that finds a violation.
 #pragma once
 
 #include "problem/options.hpp"

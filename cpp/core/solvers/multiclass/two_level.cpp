@@ -35,7 +35,7 @@ Outcome TwoLevel<T>::run(double target, Index max_iterations) {
     if (!local_.store_kernel(one_block_)) return Outcome::stopped;
     std::vector<Index> active = members();
     double violation = engine_.summary().violation;
-    int idle = 0;  // rounds in a row without a step: what they see is not what the scores of all say
+    int idle = 0;  // consecutive rounds without a step: their scores disagree with those of all examples
     while (violation > target && idle < 2) {
         if (monitor_.poll()) return Outcome::stopped;
         const Index iterations = tally_.iterations;

@@ -39,7 +39,7 @@ struct TwoLevelRules {
 
 // Solves   the whole dual, with kernel values of type T,
 // Given    a state whose scores are current,
-// Returns  when no example violates by more than the target, as far as T can tell.
+// Returns  when no example violates by more than the target, as far as the precision of T shows.
 //
 // A round works on the support vectors and near violators until a tenth of the violation is left, and then brings the
 // scores of the rest up to date in one pass. Within a round a block holds the worst violators and half of the last

@@ -33,7 +33,7 @@ Options endless() {
     Options options;
     options.tol = 1e-13;
     options.precision = Precision::float64;
-    options.max_time = 60.0;  // nobody should wait for this
+    options.max_time = 60.0;  // an upper limit only
     return options;
 }
 
@@ -95,7 +95,7 @@ TEST(binary_batch_max_iter_holds_for_each) {
     Tasks work({4200, 200, 300});
     Options options;
     options.max_iter = 10;
-    CHECK(solve_batch(work.tasks, options, nullptr) == StopReason::converged);  // nobody stopped it
+    CHECK(solve_batch(work.tasks, options, nullptr) == StopReason::converged);  // not stopped
     for (const BinaryTask& task : work.tasks) {
         CHECK(task.report.iterations == 10 && task.report.stop_reason == StopReason::max_iter && task.report.verified);
     }
@@ -143,14 +143,14 @@ TEST(binary_batch_a_watcher_ends_everything) {
 }
 
 TEST(binary_batch_is_watched_while_only_others_work) {
-    // The larger one is done at once, the other takes long: whoever has none left to take must go on asking.
+    // The larger one is done at once, the other takes long: a thread without tasks must go on polling.
     Tasks work({1500, 300}, 1e6);
     work.clouds[0].C.assign(1500, 1e-3);
     work.tasks.clear();
     for (std::size_t t = 0; t < 2; ++t) work.tasks.emplace_back(work.clouds[t].problem(work.sources[t]));
     Options options = endless();
     options.n_threads = 2;
-    options.max_iter = 3'000'000;  // an end, should nobody ask
+    options.max_iter = 3'000'000;  // an end, if the deadline is not checked
     Observer watcher(work.tasks, 3);
     CHECK(solve_batch(work.tasks, options, &watcher) == StopReason::callback);
     CHECK(work.tasks[1].report.stop_reason == StopReason::callback && watcher.seen.size() == 3);

@@ -18,7 +18,7 @@ using testing::TwoClouds;
 constexpr Loss losses[] = {Loss::hinge, Loss::squared_hinge};
 constexpr Index no_limit = std::numeric_limits<Index>::max();
 
-// A descent on all examples, with their whole kernel matrix. Its padding holds numbers that nobody may look at.
+// A descent on all examples, with their whole kernel matrix. Its padding holds numbers that must not be read.
 template <class T>
 struct Work {
     Work(const TwoClouds& of, Loss loss_ = Loss::hinge, bool most_violating = false)
@@ -201,7 +201,7 @@ TEST(binary_descent_of_one_pair) {
         Work<double> work(clouds);
         CHECK(work.run(1e-9) == Outcome::satisfied && work.descent.steps() == 1);
         CHECK(work.descent.variable(0) == 0.125 && work.descent.variable(1) == 0.125);
-        CHECK(work.descent.violation() == 0.0);  // nobody may rise, or nobody may fall
+        CHECK(work.descent.violation() == 0.0);  // none may rise, or none may fall
         clouds.C = {1e6, 1e6};
         Work<double> inside(clouds);
         CHECK(inside.run(1e-9) == Outcome::satisfied);

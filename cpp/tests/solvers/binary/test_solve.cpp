@@ -135,7 +135,7 @@ TEST(binary_solve_takes_float64_where_float32_is_too_coarse) {
 }
 
 TEST(binary_solve_goes_on_after_many_steps) {
-    // more steps than fit between two looks at the exact errors
+    // more steps than fit between two float64 checks
     TwoClouds clouds(30, 30, 3, 3);
     clouds.C.assign(clouds.C.size(), 1e7);
     const DenseSource source = clouds.source();
@@ -326,7 +326,7 @@ TEST(binary_solve_is_never_endless) {
         Options options;
         options.precision = c.precision;
         options.tol = c.tol;
-        options.max_time = 60.0;  // nobody should wait for this
+        options.max_time = 60.0;  // an upper limit only
         BinaryState state(problem);
         const BinaryReport report = solve_alone(problem, state, options);
         CHECK(report.stop_reason == StopReason::stalled);

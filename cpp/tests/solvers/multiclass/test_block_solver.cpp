@@ -71,7 +71,7 @@ struct BlockCase {
         return 4.0 * static_cast<double>(std::numeric_limits<T>::epsilon()) * coefficient_mass(problem, state);
     }
 
-    // The block meets the target, and the account of the dual is right.
+    // The block meets the target, and the tally of the dual is right.
     template <class T>
     void check_solved(const Workspace& block, double target, double start) {
         take(block);

@@ -63,7 +63,7 @@ struct Case {
         }
     }
 
-    // Scores of the state are those of its variables to the bit, and the account agrees with them.
+    // Scores of the state are those of its variables to the bit, and the tally agrees with them.
     Summary check_exact() {
         check_feasible();
         FullState again = state;
@@ -217,7 +217,7 @@ TEST(feature_descent_goes_back_where_it_gets_nowhere) {
     }
 }
 
-// A deadline at any moment; most of them fall into sweeps.
+// A deadline at any time; most of them fall into sweeps.
 TEST(feature_descent_is_stopped_by_the_monitor) {
     constexpr Index many = 1100, classes = 9;
     for (const auto machine : {testing::llw, testing::cs}) {

@@ -22,7 +22,7 @@ bool applies(SolverKind solver, const Problem& problem) {
     return solver != SolverKind::working_set || problem.machine().bound == Bound::box;
 }
 
-// Scores anew, so that nothing of the solver's own bookkeeping is believed.
+// Scores anew, so that nothing of the solver's own bookkeeping is used.
 Summary look_again(const Problem& problem, FullState state) {
     ThreadTeam team(1);
     CHECK(refresh_scores(problem, state, team, nullptr));
@@ -69,7 +69,7 @@ class CountingWatcher final : public Watcher {
         last = progress;
         synchronize();
         if (throws) throw std::runtime_error("from the watcher");
-        return calls == 2 ? verdict_ : Verdict::go_on;  // the first look comes before any step
+        return calls == 2 ? verdict_ : Verdict::go_on;  // the first call comes before any step
     }
     bool wants_detail() const override { return detail_; }
     int calls = 0;
@@ -319,7 +319,7 @@ TEST(solve_stops_by_a_watcher) {
             CHECK(report.stop_reason == (callback ? StopReason::callback : StopReason::interrupted));
             CHECK(watcher.calls == 2 && watcher.last.iteration > 0);
             CHECK(!report.verified && report.primal == infinity);
-            // what is left is feasible, and as good as the watcher was told
+            // what is left is feasible, and as good as reported to the watcher
             FullState feasible = state;
             make_feasible(problem, feasible);
             CHECK(feasible.variables == state.variables);
