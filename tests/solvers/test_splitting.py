@@ -22,6 +22,7 @@ from multimargin.solvers.splitting import driver
 from multimargin.solvers.splitting.anderson import Anderson
 from multimargin.solvers.splitting.inverse import invert
 from multimargin.solvers.splitting.low_rank import compressed, decompose
+from multimargin.solvers.splitting.resolvents import WholeKernel
 from multimargin.solvers.splitting.sets import ExampleSets
 from support.control import assert_usable, ctrl_c_after
 from support.helpers import draw_data, make_problem, solve_dual_densely
@@ -233,6 +234,22 @@ def test_inverse(n: int) -> None:
     assert invert(inverse, lambda: None)
     assert np.allclose(inverse @ matrix, np.eye(n), atol=1e-6)
     assert not invert(-np.eye(n), lambda: None)
+
+
+@pytest.mark.parametrize("rho", [1e-3, 0.3])
+def test_systems_of_the_whole_kernel(rho: float) -> None:
+    X = np.random.default_rng(1).normal(size=(400, 3))
+    K = KernelSpec("rbf", gamma=0.5).gram(X, X)
+    values, vectors = np.linalg.eigh(K)
+    top = vectors[:, -40:] * np.sqrt(values[-40:]) + 1e-4  # near the eigenvectors, as features are
+    right = np.random.default_rng(2).normal(size=(400, 5))
+    exact = np.linalg.solve(K + rho * np.eye(400), right)
+    for given in (top, None):
+        resolvent = WholeKernel(K.astype(np.float32), lambda: None, given)
+        assert resolvent.prepare(rho)
+        found = resolvent.solve(right)
+        assert np.abs(found - exact).max() <= 0.05 * np.abs(exact).max()
+        assert np.abs(K @ (found - exact)).max() <= 0.05 * np.abs(K @ exact).max()
 
 
 def test_features_leave_what_they_say() -> None:

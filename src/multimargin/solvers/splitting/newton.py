@@ -43,8 +43,9 @@ class Grams:
         r = G.shape[1]
         return cls(G, G.T @ G, np.zeros((len(G), n_classes), dtype=bool), np.zeros((n_classes, r, r)))
 
-    def update(self, free: np.ndarray) -> None:
+    def update(self, free: np.ndarray, poll: Callable[[], None]) -> None:
         for c in range(free.shape[1]):
+            poll()
             now, before = free[:, c], self.free[:, c]
             changed, n_free = int((now != before).sum()), int(now.sum())
             if changed == 0:
@@ -65,10 +66,11 @@ class Grams:
 class ClassSystems:
     """(Pi (x) .) (S + delta) on features with sums of zero over classes: factors of all classes, and of their sum."""
 
-    def __init__(self, grams: Grams, delta: float, damping: float) -> None:
+    def __init__(self, grams: Grams, delta: float, damping: float, poll: Callable[[], None]) -> None:
         d, r = grams.blocks.shape[:2]
         self.inverses = np.empty((d, r, r))
         for c in range(d):
+            poll()
             self.inverses[c] = _inverse(grams.blocks[c] + damping * grams.whole if damping else grams.blocks[c], delta)
         self.joint = _inverse(self.inverses.sum(axis=0), 0.0)
 
@@ -95,10 +97,13 @@ def _inverse(matrix: FloatArray, extra: float) -> FloatArray:
 
 
 class ProximalNewton:
-    """Inner problems, one after the other, from a point b with exact scores."""
+    """Inner problems, one after the other, from a point b with exact scores.
 
-    def __init__(self, sets: ExampleSets, G: FloatArray, poll: Callable[[], None]) -> None:
-        self.sets, self.G, self.poll = sets, G, poll
+    ``begin`` is called before each Newton step, ``poll`` often within; both may end all by an exception.
+    """
+
+    def __init__(self, sets: ExampleSets, G: FloatArray, begin: Callable[[], None], poll: Callable[[], None]) -> None:
+        self.sets, self.G, self.begin, self.poll = sets, G, begin, poll
         self.grams = Grams.of(G, sets.problem.n_classes)
         self.n_steps = 0
         self.damping = 0.0
@@ -114,7 +119,7 @@ class ProximalNewton:
             rest = W - G.T @ centred(point - b)
             if float(np.vdot(rest, rest)) <= INNER_SHARE**2 * delta * float(np.vdot(point - b, point - b)):
                 return point, True
-            self.poll()
+            self.begin()
             self.n_steps += 1
             direction = self._direction(point, rest, delta)
             change = G @ direction
@@ -137,8 +142,8 @@ class ProximalNewton:
     def _direction(self, point: FloatArray, rest: FloatArray, delta: float) -> FloatArray:
         sets = self.sets
         free = point != 0 if sets.simplex else (point > sets.low) & (point < sets.high)
-        self.grams.update(free)
-        systems = ClassSystems(self.grams, delta, self.damping)
+        self.grams.update(free, self.poll)
+        systems = ClassSystems(self.grams, delta, self.damping, self.poll)
         if not sets.simplex:
             return systems.solve(-delta * rest)
         return self._by_conjugate_gradients(systems, point, free, -delta * rest, delta)

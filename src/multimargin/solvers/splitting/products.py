@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
 from multimargin._typing import FloatArray, IntArray
+from multimargin.base.interrupts import allowed
 from multimargin.problems.problem import DualProblem
 from multimargin.solvers.splitting.sets import centred
 
@@ -18,8 +20,8 @@ ROWS_AT_A_TIME = 512
 class KernelProducts:
     """Products with the kernel matrix among a problem's examples."""
 
-    def __init__(self, problem: DualProblem, cache_bytes: float, n_threads: int) -> None:
-        self.problem, self.n_threads = problem, n_threads
+    def __init__(self, problem: DualProblem, cache_bytes: float, n_threads: int, poll: Callable[[], None]) -> None:
+        self.problem, self.n_threads, self.poll = problem, n_threads, poll
         n = problem.n_examples
         self.kept = 4.0 * n * n <= cache_bytes
         self.kernel_values = 0
@@ -36,6 +38,7 @@ class KernelProducts:
         self.kernel_values += n * n
         out = np.empty((n, n), dtype=np.float32)
         for first in range(0, n, ROWS_AT_A_TIME):
+            self.poll()
             part = rows[first : first + ROWS_AT_A_TIME]
             out[first : first + ROWS_AT_A_TIME] = self.problem.store.block(part, rows, float32=True)
         return out
@@ -52,7 +55,8 @@ class KernelProducts:
         used = np.flatnonzero(beta.any(axis=1))
         self.kernel_values += len(used) * len(b)
         self.drift = 0.0
-        within = self.problem.store.scores_within(data.rows[used], beta[used].T, data.rows, self.n_threads)
+        with allowed():
+            within = self.problem.store.scores_within(data.rows[used], beta[used].T, data.rows, self.n_threads)
         return np.ascontiguousarray(within.T)
 
     def scores_after(self, change: FloatArray, b: FloatArray, scores: FloatArray, error: float) -> FloatArray:

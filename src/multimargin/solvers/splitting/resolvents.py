@@ -17,12 +17,21 @@ DOUBLE = 2.0
 
 
 class WholeKernel:
-    """K itself, (n, n) in float32; its inverse with one rho at a time."""
+    """K itself, (n, n) in float32; its inverse with one rho at a time.
 
-    def __init__(self, matrix: np.ndarray, poll: Callable[[], None]) -> None:
+    ``top`` holds directions near the eigenvectors of the largest eigenvalues, as features with orthogonal columns: what
+    is beyond float32 is done apart, in float64.
+    """
+
+    def __init__(self, matrix: np.ndarray, poll: Callable[[], None], top: FloatArray | None = None) -> None:
         self.matrix, self.poll = matrix, poll
         self.largest = float(np.abs(matrix).sum(axis=1, dtype=np.float64).max())  # no eigenvalue is larger
         self.inverse = matrix[:0, :0]
+        self.vectors, self.values = np.zeros((len(matrix), 0)), np.zeros(0)
+        if top is not None and top.shape[1] > 0:
+            self.vectors, self.values = _sharpened(matrix, top)
+        self.apart = self.vectors[:, :0]
+        self.weights = self.values[:0]
 
     def cost(self, n_classes: int) -> float:
         """Return that of a solution for all classes."""
@@ -30,17 +39,43 @@ class WholeKernel:
 
     def prepare(self, rho: float) -> bool:
         """Make the inverse; False where rounding leaves none."""
-        first = np.float32 if self.largest <= MOST_IN_FLOAT32 * rho else np.float64
-        for precision in dict.fromkeys((first, np.float64)):
-            shifted = self.matrix.astype(precision)
-            np.fill_diagonal(shifted, self.matrix.diagonal() + np.float64(rho))
+        large = self.values > 0.5 * MOST_IN_FLOAT32 * rho
+        split = self.largest > MOST_IN_FLOAT32 * rho and large.any() and not large.all()
+        self.apart = self.vectors[:, large] if split else self.vectors[:, :0]
+        values = self.values[large] if split else self.values[:0]
+        self.weights = 1.0 / (values + rho)
+        for single in dict.fromkeys((split or self.largest <= MOST_IN_FLOAT32 * rho, False)):
+            shifted = self._without_apart(single=single)
+            np.fill_diagonal(shifted, shifted.diagonal() + np.float64(rho))
             self.inverse = shifted
             if invert(shifted, self.poll):
                 return True
         return False
 
+    def _without_apart(self, *, single: bool) -> np.ndarray:
+        """(I - Q Q') K (I - Q Q'), with the directions Q that are done apart; it has no negative eigenvalue."""
+        shifted = self.matrix.astype(np.float32 if single else np.float64)
+        if self.apart.shape[1] == 0:
+            return shifted
+        Q = self.apart.astype(shifted.dtype)
+        Y = shifted @ Q
+        Y = Y - 0.5 * Q @ (Q.T @ Y)
+        np.subtract(shifted, Q @ Y.T, out=shifted)
+        np.subtract(shifted, Y @ Q.T, out=shifted)
+        return shifted
+
     def solve(self, right: FloatArray) -> FloatArray:
-        return np.asarray(self.inverse @ right.astype(self.inverse.dtype), dtype=np.float64)
+        inner = self.apart.T @ right
+        rest = (right - self.apart @ inner).astype(self.inverse.dtype)
+        found = (self.inverse @ rest).astype(np.float64)
+        return np.asarray(found + self.apart @ (self.weights[:, None] * inner - self.apart.T @ found))
+
+
+def _sharpened(matrix: np.ndarray, top: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return eigenvectors and eigenvalues of K nearer than those of ``top``: a step of orthogonal iteration."""
+    vectors, _ = np.linalg.qr((matrix @ top.astype(matrix.dtype)).astype(np.float64))
+    values, turn = np.linalg.eigh(vectors.T @ (matrix @ vectors.astype(matrix.dtype)).astype(np.float64))
+    return vectors @ turn, values
 
 
 class Features:
