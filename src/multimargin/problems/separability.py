@@ -79,7 +79,7 @@ def _margins_exist(problem: DualProblem, features: DataMatrix, examples: np.ndar
     rows, bounds = [], []
     for number, example in enumerate(examples):
         present = nu[problem.data.y[example]][mask[number]]
-        rows.append(sparse.kron(present, features[[number]], format="csr"))
+        rows.append(sparse.kron(sparse.csr_array(present), features[[number]], format="csr"))
         bounds.append(targets[number][mask[number]])
     constraints = sparse.vstack(rows)
     found = linprog(
