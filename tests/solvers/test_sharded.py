@@ -55,7 +55,7 @@ def test_a_fit_over_shards_has_the_same_bits(
         return given[-1][2]
 
     monkeypatch.setattr(machine_fitting, "solve_by_bias_rule", remember)
-    plain = SVC(multi_class=machine, C=C, gamma=0.1, tol=tol).fit(X, y)
+    plain = SVC(multi_class=machine, C=C, gamma=0.1, tol=tol, solver="two-level").fit(X, y)
     problem, options, solution = given[0]
     assert solution.report.phases["rounds"] > 1
     for n_shards in (1, 2, 3, 5):
@@ -71,7 +71,7 @@ def test_a_fit_over_shards_has_the_same_bits(
         return solve_sharded(problem, options, divide(problem.n_examples, 2, mixed=True))
 
     monkeypatch.setattr(machine_fitting, "solve_by_bias_rule", over_two)
-    sharded = SVC(multi_class=machine, C=C, gamma=0.1, tol=tol).fit(X, y)
+    sharded = SVC(multi_class=machine, C=C, gamma=0.1, tol=tol, solver="two-level").fit(X, y)
     assert np.array_equal(sharded.dual_coef_, plain.dual_coef_)
     assert np.array_equal(sharded.decision_function(X[:50]), plain.decision_function(X[:50]))
 
