@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from multimargin import SVC, LinearSVCCV, Machine, ModelFileError, OnlineSVC, load_model, save_model, verify
 from multimargin.model_files.container import read_container, write_container
@@ -114,7 +114,7 @@ def test_other_readers_of_the_layout_find_the_arrays(tmp_path: Path) -> None:
     ("make", "error", "message"),
     [
         (lambda: SVC(kernel=lambda a, b: a @ b.T).fit(X, Y), ValueError, "kernel is a function, which a model file"),
-        (lambda: make_pipeline(StandardScaler(), SVC()).fit(X, Y), TypeError, "A Pipeline is not saved; give a fitted"),
+        (lambda: make_pipeline(PCA(2), SVC()).fit(X, Y), TypeError, "A Pipeline is not saved; give a fitted"),
         (lambda: LinearSVCCV(Cs=[1.0], cv=3, refit=False).fit(X, Y), ValueError, "refit=False, whose weights"),
         (
             lambda: SVC(class_weight={0: 1, 1: 1, 2: 1}).fit(X, Y).set_params(class_weight={0: {1}}),
@@ -179,7 +179,8 @@ def edit(document: Any, where: str, value: Any) -> None:
 
 
 HOSTILE = [
-    ("model/type", "Pipeline", "'type' of its record"),
+    ("model/type", "Pipeline", "has no 'estimator'"),
+    ("model/type", "GridSearchCV", "'type' of its record"),
     ("model/params/C", -1.0, "one of its parameters is wrong: C=-1"),
     ("model/params/C", 10**400, "one of its parameters is wrong"),
     ("model/params/verbose", {"float": "inf"}, "one of its parameters is wrong"),

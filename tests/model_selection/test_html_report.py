@@ -14,6 +14,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import confusion_matrix
@@ -144,7 +145,8 @@ def test_hostile_names_are_only_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_confusions_are_those_of_rows_left_out(search: GridSearchCV, tmp_path: Path, weighted: bool) -> None:
     weight = np.where(Y == 2, 5.0, 0.2) if weighted else None
-    page = written(search, tmp_path / "report.html", sparse.csr_array(X), Y, sample_weight=weight)
+    rows = sparse.csr_array(X)
+    page = written(clone(search).fit(rows, Y), tmp_path / "report.html", rows, Y, sample_weight=weight)
     predicted = cross_val_predict(
         search.best_estimator_, X, Y, cv=StratifiedKFold(3), params={"sample_weight": weight} if weighted else None
     )

@@ -95,7 +95,7 @@ def test_the_checker_sees_a_changed_coefficient(machine: str, bias: str, loss: s
 
 @pytest.mark.parametrize("field", ["primal", "dual", "kkt_violation"])
 @pytest.mark.parametrize("machine", ["ovo", "ww", "cs", "ats"])
-@pytest.mark.filterwarnings("ignore:The fit ended early")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_checker_sees_a_changed_number(field: str, machine: str) -> None:
     case = _case(machine)
     # A fit that stops early has a violation above rounding; one that does not has the best dual of its coefficients.

@@ -356,7 +356,7 @@ def _finish(run: _Run, reason: StopReason | None, trial: SolverReport | None) ->
 
 def _joined(run: _Run, own: SolverReport, trial: SolverReport | None, last: SolverReport | None) -> SolverReport:
     """Return the report of all parts; ``own`` counts what was spent up to it."""
-    account = run.account
+    seconds = run.account.seconds()
     parts = [part for part in (trial, last) if part is not None]
     phases: dict[str, float] = {}
     for part in parts:
@@ -372,11 +372,12 @@ def _joined(run: _Run, own: SolverReport, trial: SolverReport | None, last: Solv
         for trace in () if last is None else last.traces:
             joined.extend(trace, spent)
         end = {name: column[-1] for name, column in ends.traces[0].columns().items()}
-        traces = (joined.end(**{name: value + (spent.get(name, 0) if last else 0) for name, value in end.items()}),)
+        whole = {name: value + (spent.get(name, 0) if last else 0) for name, value in end.items()}
+        traces = (joined.end(**(whole | {"seconds": seconds})),)
     return replace(
         ends,
         n_iter=own.n_iter + (0 if last is None else last.n_iter),
-        seconds=account.seconds(),
+        seconds=seconds,
         kernel_rows=own.kernel_rows + (0 if last is None else last.kernel_rows),
         cache_hits=sum(part.cache_hits for part in parts),
         phases=phases,
