@@ -188,6 +188,8 @@ nb::dict phases_of(const Phases& phases) {
     result["blocks"] = phases.blocks;
     result["exact_blocks"] = phases.exact_blocks;
     result["feature_sweeps"] = phases.feature_sweeps;
+    result["pair_visits"] = phases.pair_visits;
+    result["newton_steps"] = phases.newton_steps;
     return result;
 }
 

@@ -24,6 +24,8 @@ struct Phases {
     Index blocks = 0;
     Index exact_blocks = 0;    // of them by the active set; of a binary problem, linear systems of its free variables
     Index feature_sweeps = 0;  // over all examples, in the features of a kernel of low rank
+    Index pair_visits = 0;     // problems between two classes of an all-in-one machine
+    Index newton_steps = 0;    // on the variables that may move
 };
 
 class Stopwatch {

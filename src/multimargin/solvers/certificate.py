@@ -128,6 +128,16 @@ class Certificate:
         return f"{course}, {self.exact_blocks} linear systems" if self.exact_blocks else course
 
 
+def _overlap_remark(report: SolverReport | None) -> str:
+    """What came in where steps on examples were slow, for ``solver_reason``."""
+    phases = {} if report is None else report.phases
+    visits, steps = int(phases.get("pair_visits", 0)), int(phases.get("newton_steps", 0))
+    if not visits:
+        return ""
+    newton = f", then {steps} steps of Newton's method" if steps else ""
+    return f"; steps on examples were slow: {visits} problems between two classes{newton}"
+
+
 @dataclass(frozen=True)
 class Objectives:
     """Primal, dual and KKT violation of a point, and what rounding may have changed them by, where that is known."""
@@ -271,7 +281,7 @@ def assemble(
         kernel_rows=0 if report is None else report.kernel_rows,
         cache_hits=0 if report is None else report.cache_hits,
         solver=solver[0],
-        solver_reason=solver[1],
+        solver_reason=solver[1] + _overlap_remark(report),
         remark="; ".join(remarks),
         float64_rows=report is not None and report.float64_rows,
         blocks=0 if report is None else int(report.phases.get("blocks", 0)),

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/memory.hpp"
+#include "solvers/multiclass/face_newton.hpp"
 #include "solvers/multiclass/feature_descent.hpp"
+#include "solvers/multiclass/pair_descent.hpp"
 #include "solvers/multiclass/two_level.hpp"
 
 namespace multimargin {
@@ -16,6 +18,17 @@ constexpr double aim = 0.9;
 constexpr int usual_patience = 5;
 // Rounding of the scores, relative to the sum of magnitudes in them: smaller violations are rounding.
 constexpr double score_rounding = 1e-15;
+
+// Where steps on examples crawl, Newton's method takes over at this share of the largest target margin.
+constexpr double near_violation = 0.3;
+
+double largest_target(const Machine& machine) {
+    double largest = 0.0;
+    for (const auto& components : machine.components) {
+        for (const Component& c : components) largest = std::max(largest, c.target);
+    }
+    return largest;
+}
 
 bool is_limit(StopReason reason) {
     return reason == StopReason::max_time || reason == StopReason::max_iter || reason == StopReason::stalled;
@@ -115,6 +128,9 @@ class Solve {
         Reached reached = Reached::imprecise;
         const bool two_level = options_.solver == SolverKind::two_level;
         if (!float64_rows_) reached = two_level ? by_two_levels<float>() : by_descent<float>();
+        if (two_level && reached == Reached::crawling && PairDescent::fits(problem_, options_)) {
+            reached = by_faces(reached);
+        }
         if (reached == Reached::crawling) reached = by_features();
         if (reached == Reached::imprecise) {
             float64_rows_ = true;
@@ -138,10 +154,66 @@ class Solve {
     Reached by_two_levels() {
         const bool may_give_up = may_give_up_ && std::is_same_v<T, float>;  // weights of features are float32
         TwoLevel<T> levels(problem_, state_, options_, prefers_active_set_, may_give_up, monitor_, tally_, team_);
+        levels.limit_work(most_work_);
         const Reached reached = reach_all(levels);
         // Coefficients that float32 cannot carry come from a large C, where steps on examples crawl.
         prefers_active_set_ = levels.prefers_active_set() || float32_too_coarse(problem_, state_, options_.tol);
         return reached;
+    }
+
+    // Many free variables between classes that overlap. Steps between two classes come near the solution, with few free
+    // variables. From there steps on examples have as much work as Newton's method probably takes; then it is its turn.
+    Reached by_faces(Reached before) {
+        if (options_.precision != Precision::automatic || float64_rows_) return before;
+        const double near = near_violation * largest_target(problem_.machine());
+        if (!approach(near)) return ended(before);
+        if (tally_.violation <= options_.tol) return before;
+        may_give_up_ = false;
+        most_work_ = monitor_.work() + FaceNewton::expected_work(problem_, state_);
+        Reached reached = by_two_levels<float>();
+        if (reached == Reached::imprecise && monitor_.work() < most_work_) {
+            float64_rows_ = true;
+            reached = by_two_levels<double>();
+        }
+        most_work_ = infinity;
+        if (reached != Reached::crawling && reached != Reached::imprecise) return reached;
+        if (!approach(near)) return ended(before);
+        FaceNewton faces(problem_, state_, options_, monitor_, tally_, team_);
+        while (true) {
+            synchronize_ = [&faces] { faces.scatter(); };
+            const Outcome outcome = faces.run(aim * options_.tol);
+            faces.scatter();
+            synchronize_ = [] {};
+            if (outcome == Outcome::stopped || outcome == Outcome::out_of_steps) return ended(before);
+            if (!confirm_all()) return Reached::stopped;
+            if (tally_.violation <= options_.tol) return options_.extra_tol > 0.0 ? before : Reached::yes;
+            if (outcome == Outcome::stuck) return before;
+        }
+    }
+
+    Reached ended(Reached otherwise) const {
+        if (monitor_.stopped()) return Reached::stopped;
+        const bool spent = options_.max_iter >= 0 && tally_.iterations >= options_.max_iter;
+        return spent ? Reached::out_of_steps : otherwise;
+    }
+
+    // Brings the violation below a share of the margins, by steps between two classes.
+    bool approach(double violation) {
+        synchronize_ = [] {};  // pairs of classes work on the full state
+        if (tally_.violation <= violation) return true;
+        PairDescent pairs(problem_, state_, options_, monitor_, tally_, team_);
+        if (pairs.run(violation) != Outcome::satisfied) return false;
+        return confirm_all();
+    }
+
+    bool confirm_all() {
+        const PhaseTimer timer(tally_.phases.check);
+        const double n = static_cast<double>(problem_.size());
+        monitor_.spend(n * n * static_cast<double>(problem_.machine().n_scores()));
+        if (!refresh_scores(problem_, state_, team_, &monitor_)) return false;
+        note(summarize(problem_, state_));
+        tally_.record([this] { return census_of(problem_, state_); });
+        return true;
     }
 
     // Many free variables and steps that crawl: in the features of the kernel where it has few; then on as before.
@@ -302,6 +374,7 @@ class Solve {
     bool float64_rows_;
     bool prefers_active_set_ = false;
     bool may_give_up_ = true;
+    double most_work_ = infinity;  // of steps on examples
     double active_violation_ = infinity;
 };
 

@@ -94,7 +94,7 @@ Outcome TwoLevel<T>::solve_block(double violation, double target, Index max_iter
     keep_free(block.workspace, positions);
     if (!engine_.add(block.workspace, before, positions) || monitor_.stopped()) return Outcome::stopped;
     if (max_iterations >= 0 && tally_.iterations >= max_iterations) return Outcome::out_of_steps;
-    if (block_solver_.gave_up()) return Outcome::crawling;
+    if (block_solver_.gave_up() || monitor_.work() > most_work_) return Outcome::crawling;
     if (std::is_same_v<T, float> && options_.precision == Precision::automatic) {
         // Steps crawled and the active set did not: in float64 it may have the whole problem.
         const bool better_whole = !one_block_ && block_solver_.prefers_active_set() && Rules::fits_active_set(problem_);

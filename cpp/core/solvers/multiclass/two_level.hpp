@@ -54,6 +54,8 @@ class TwoLevel final {
              bool may_give_up, Monitor& monitor, Tally& tally, ThreadTeam& team);
 
     Outcome run(double target, Index max_iterations);
+    // Ends as crawling when the monitor has counted so much.
+    void limit_work(double work) { most_work_ = work; }
     // Writes the variables of the round under way into the full state.
     void scatter() { engine_.synchronize(current_block_); }
     void reload() {}
@@ -78,6 +80,7 @@ class TwoLevel final {
     Index block_size_;
     bool one_block_;  // that holds all examples
     bool may_give_up_;
+    double most_work_ = infinity;
     LocalEngine<T> local_;
     ScoreEngine<T>& engine_;
     BlockSolver<T> block_solver_;
