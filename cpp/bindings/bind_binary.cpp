@@ -294,7 +294,8 @@ void bind_binary(nb::module_& module) {
         .def_ro("error", &FlatResult::error);
     module.def("report_columns", [] { return std::vector<std::string>(report_columns.begin(), report_columns.end()); });
     nb::class_<PathPool>(module, "PathPool").def(nb::init<>());
-    module.def("solve_binary_general", &solve_general, "store"_a, "problem"_a, "total"_a, "options"_a, "watch"_a.none());
+    module.def("solve_binary_general", &solve_general, "store"_a, "problem"_a, "total"_a, "options"_a,
+               "watch"_a.none());
     nb::class_<PathResult>(module, "PathResult")
         .def_ro("amounts", &PathResult::variables)
         .def_ro("bias", &PathResult::bias)
